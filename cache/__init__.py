@@ -1,1 +1,35 @@
-"""Placeholder."""
+"""The content-addressed store on disk: model replies and stage results by the digest of their inputs."""
+
+from cache.archive import Imported, export, import_
+from cache.care import Problem, Size, Stats, prune, stats, verify
+from cache.entry import KINDS, Entry, Value
+from cache.errors import ArchiveError, CacheCorrupt, CacheError, CacheFormat, CacheFull, CacheReadOnly
+from cache.explain import Reason, Verdict, compare
+from cache.keys import digest
+from cache.store import Store
+
+__all__ = [
+    "KINDS",
+    "ArchiveError",
+    "CacheCorrupt",
+    "CacheError",
+    "CacheFormat",
+    "CacheFull",
+    "CacheReadOnly",
+    "Entry",
+    "Imported",
+    "Problem",
+    "Reason",
+    "Size",
+    "Stats",
+    "Store",
+    "Value",
+    "Verdict",
+    "compare",
+    "digest",
+    "export",
+    "import_",
+    "prune",
+    "stats",
+    "verify",
+]

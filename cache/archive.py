@@ -1,0 +1,184 @@
+"""A part of the store as one file: gzip, a JSON line an entry.
+
+The first line names the format, each further one holds an entry (``kind``, ``key``, ``value``), the last
+one the number of entries and the sha256 of all the lines before it.
+"""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from cache.disk import VALUE_LIMIT
+from cache.entry import KINDS, Entry, fits, is_key
+from cache.errors import ArchiveError
+from cache.files import replacing
+from cache.store import Store
+from cache.writer import BATCH
+
+LINE_LIMIT = VALUE_LIMIT + 4096
+RATIO = 400
+"""How many times its own size a file may unpack to; real replies reach about 20."""
+
+_HEADER = {"format": "rectom-cache", "version": 1}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """How many entries were new, how many were there already, how many do not belong to their key."""
+
+    added: int = 0
+    present: int = 0
+    refused: int = 0
+
+
+def export(store: Store, file: Path, kinds: Iterable[str] = ("reply",)) -> int:
+    """Write the entries of ``kinds`` to ``file``, readable by its owner only, and return their number.
+
+    Damaged entries are left out (and noted by the store). The same entries give the same bytes.
+
+    Raises:
+        ArchiveError: ``file`` cannot be written; it is then as it was.
+
+    """
+    entries = (
+        Entry(kind, key, value) for kind in kinds for key, value in store.iterate(kind) if value is not None
+    )
+    try:
+        with replacing(file) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+            return _write(packed, entries)
+    except OSError as error:
+        raise ArchiveError(
+            f"the archive {file} cannot be written ({error.strerror}): choose another place for it"
+        ) from error
+
+
+def import_(store: Store, file: Path, ratio: int = RATIO) -> Imported:
+    """Add to ``store`` the entries of ``file`` that it lacks or cannot read; no other is overwritten.
+
+    The whole file is checked before the first entry is stored. A reply that does not lie under the digest of
+    its request is counted as refused. ``ratio`` bounds how many times its size the file may unpack to.
+
+    Raises:
+        ArchiveError: the file is truncated, foreign, tampered with, or over its bounds; nothing was stored.
+        CacheFull, CacheReadOnly, CacheError: the store cannot be written; a part may be stored.
+
+    """
+    try:
+        with file.open("rb") as raw:
+            for _ in _read(raw, file, ratio):
+                pass
+            return _store(store, _read(raw, file, ratio))
+    except OSError as error:
+        raise ArchiveError(f"the archive {file} cannot be read ({error.strerror or error})") from error
+
+
+def _write(packed: gzip.GzipFile, entries: Iterable[Entry]) -> int:
+    seen = hashlib.sha256()
+    lines = 0
+    for line in _lines(entries):
+        seen.update(line)
+        packed.write(line)
+        lines += 1
+    packed.write(_line(_end(lines - 1, seen.hexdigest())))
+    return lines - 1
+
+
+def _lines(entries: Iterable[Entry]) -> Iterator[bytes]:
+    yield _line(_HEADER)
+    for entry in entries:
+        yield _line(entry._asdict())
+
+
+def _line(value: object) -> bytes:
+    return orjson.dumps(value) + b"\n"
+
+
+def _end(entries: int, sha256: str) -> dict[str, object]:
+    return {"entries": entries, "sha256": sha256}
+
+
+def _store(store: Store, entries: Iterable[Entry]) -> Imported:
+    added = present = refused = 0
+    waiting: dict[tuple[str, str], Entry] = {}
+    for entry in entries:
+        place = entry[:2]
+        if not fits(entry):
+            refused += 1
+        elif place in waiting or store.get(*place) is not None:
+            present += 1
+        else:
+            added += 1
+            waiting[place] = entry
+        if len(waiting) == BATCH:
+            store.put_many_now(waiting.values())
+            waiting.clear()
+    store.put_many_now(waiting.values())
+    return Imported(added, present, refused)
+
+
+def _read(raw: IO[bytes], file: Path, ratio: int) -> Iterator[Entry]:
+    """The entries of an archive; the last step raises ArchiveError when it is not whole."""
+    seen = hashlib.sha256()
+    lines = (_parse(line, file) for line in _unpack(raw, file, ratio, seen))
+    if next(lines, None) != _HEADER:
+        raise ArchiveError(f"{file} is not a rectom cache archive of version 1: check which file it is")
+    entries = 0
+    found: dict[str, Any] = {}
+    for found in lines:
+        if "sha256" in found:
+            break
+        yield _entry(found, file)
+        entries += 1
+    if found != _end(entries, seen.hexdigest()) or next(lines, None) is not None:
+        raise _broken(file, "its last line does not agree with the lines before it")
+
+
+def _unpack(raw: IO[bytes], file: Path, ratio: int, seen: "hashlib._Hash") -> Iterator[bytes]:
+    """The lines of a packed file; ``seen`` has taken in those before the one that comes."""
+    left = ratio * raw.seek(0, 2) + LINE_LIMIT
+    raw.seek(0)
+    with gzip.GzipFile(fileobj=raw, mode="rb") as packed:
+        while line := _next_line(packed, file):
+            left -= len(line)
+            if len(line) > LINE_LIMIT or left < 0:
+                raise _broken(file, "it unpacks to far more than an archive does")
+            yield line
+            seen.update(line)
+
+
+def _next_line(packed: gzip.GzipFile, file: Path) -> bytes:
+    try:
+        return packed.readline(LINE_LIMIT + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise _broken(file, str(error)) from error
+
+
+def _parse(line: bytes, file: Path) -> dict[str, Any]:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise _broken(file, "a line is no JSON") from error
+    if not isinstance(found, dict):
+        raise _broken(file, "a line is no JSON object")
+    return found
+
+
+def _entry(found: dict[str, Any], file: Path) -> Entry:
+    if found.keys() != set(Entry._fields):
+        raise _broken(file, "a line is no entry")
+    entry = Entry(**found)
+    if entry.kind not in KINDS or not is_key(entry.key) or not isinstance(entry.value, dict):
+        raise _broken(file, "an entry has an unknown kind, no key or no value")
+    return entry
+
+
+def _broken(file: Path, why: str) -> ArchiveError:
+    return ArchiveError(
+        f"the archive {file} is truncated or was changed ({why}): get a whole copy; nothing of it was imported"
+    )

@@ -1,0 +1,113 @@
+"""The one thread that writes: many waiters, few transactions."""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any
+
+from cache.errors import CacheError, translate
+
+BATCH = 64
+"""The most changes of one transaction: the disk is waited for once for all of them."""
+
+Change = tuple[str, bytes | None]
+"""The name of an entry and the JSON text of its value; None deletes it."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Changes that are committed together, and the future that says so."""
+
+    changes: Sequence[Change]
+    done: Future[None] = field(default_factory=Future)
+
+
+class Writer:
+    """Commits jobs in the order in which they came.
+
+    An error reaches every waiter of its transaction, none of which is stored then, and the writer goes on.
+    """
+
+    def __init__(self, database: Any, folder: Path) -> None:
+        self._database = database
+        self._folder = folder
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._closed = False
+        self._ended = False
+        self._lock = Lock()
+        # A daemon, so that a store nobody closed does not keep the program from ending: what is unwritten
+        # then was not acknowledged.
+        self._thread = Thread(target=self._run, name="cache-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, changes: Sequence[Change]) -> Future[None]:
+        """A future that ends when ``changes``, at most `BATCH`, are on the disk, or holds a CacheError.
+
+        Raises:
+            CacheError: the writer is closed.
+
+        """
+        job = Job(changes)
+        # A waiter may be cancelled, what it wanted to keep may not: a running future refuses.
+        job.done.set_running_or_notify_cancel()
+        with self._lock:
+            if self._closed:
+                raise CacheError(f"the cache {self._folder} is closed: open a new Store to write")
+            self._jobs.put(job)
+        return job.done
+
+    def close(self) -> None:
+        """Write what waits, then stop; may be called twice."""
+        with self._lock:
+            if not self._closed:
+                self._jobs.put(None)
+            self._closed = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended:
+            self._write(self._next())
+        self._database.close()
+
+    def _next(self) -> list[Job]:
+        batch: list[Job] = []
+        job = self._jobs.get()
+        size = 0
+        while job is not None:
+            batch.append(job)
+            size += len(job.changes)
+            if size >= BATCH:
+                return batch
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                return batch
+        self._ended = True
+        return batch
+
+    def _write(self, batch: list[Job]) -> None:
+        try:
+            self._commit([change for job in batch for change in job.changes])
+        except Exception as error:
+            _log.warning("%s", translate(error, self._folder))
+            # The connection may still be within the transaction that failed; a new one is opened when needed.
+            self._database.close()
+            for job in batch:
+                job.done.set_exception(translate(error, self._folder))
+        else:
+            for job in batch:
+                job.done.set_result(None)
+
+    def _commit(self, changes: list[Change]) -> None:
+        with self._database.transact():
+            for name, text in changes:
+                if text is None:
+                    self._database.delete(name)
+                else:
+                    self._database.set(name, text)

@@ -1,0 +1,1 @@
+"""Benchmarks, a file each: loading, named subsets, gold answers."""

@@ -1,0 +1,50 @@
+"""What every benchmark file gives: stories and questions, under a name and a subset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from rectom.errors import DataError
+from rectom.story import Question, Story
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Stories with their questions.
+
+    `name` and `subset` are those of the command line (`hitom`, `400`). `note` are the assumptions that every
+    prompt carries. `digest` is that of the file's bytes. `warnings` are things a user should know about the data.
+    """
+
+    name: str
+    subset: str
+    stories: tuple[Story, ...]
+    questions: tuple[Question, ...]
+    note: str = ""
+    digest: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        doubled = [name for name, times in Counter(q.id for q in self.questions).items() if times > 1]
+        if doubled:
+            raise DataError(f"{self.name}: the question id {doubled[0]!r} occurs more than once")
+        for question in self.questions:
+            if question.gold is not None and question.gold not in question.choices:
+                raise DataError(f"{self.name}: the answer {question.gold!r} of question {question.id} is no option")
+
+    def of_story(self, story_id: str) -> tuple[Question, ...]:
+        """The questions about one story."""
+        return tuple(q for q in self.questions if q.story_id == story_id)
+
+    def first(self, count: int) -> Benchmark:
+        """The benchmark cut to its first `count` questions and their stories."""
+        questions = self.questions[:count]
+        kept = {q.story_id for q in questions}
+        return replace(self, questions=questions, stories=tuple(s for s in self.stories if s.id in kept))
+
+
+def digest_of(data: bytes) -> str:
+    """The sha256 of a file's bytes, in hexadecimal."""
+    return sha256(data).hexdigest()

@@ -1,0 +1,223 @@
+"""A model's reply: what the server's bytes turn out to be, what they cost, and the record that is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+import orjson
+
+from rectom.errors import DataError
+from rectom.llm.request import ChatRequest
+
+Source = Literal["sent", "cached", "shared"]
+"""Where a reply came from: the server, the store, or an identical request that was in flight."""
+
+_THINK, _THOUGHT = "<think>", "</think>"
+_LARGEST_COUNT = 2**53
+
+
+class Outcome(StrEnum):
+    """What became of a request that was answered. Only OK is an answer."""
+
+    OK = "ok"
+    TRUNCATED = "truncated"
+    FILTERED = "filtered"
+    REFUSED = "refused"
+    EMPTY = "empty"
+    REASONING_ONLY = "reasoning_only"
+    TOOL_CALL = "tool_call"
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens: of the prompt (`cached` of them read from the server's cache) and of the completion (`reasoning` of them
+    thought). What the server does not say counts 0.
+    """
+
+    prompt: int = 0
+    completion: int = 0
+    reasoning: int = 0
+    cached: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt + other.prompt,
+            self.completion + other.completion,
+            self.reasoning + other.reasoning,
+            self.cached + other.cached,
+        )
+
+    @classmethod
+    def from_server(cls, usage: object) -> Usage:
+        """Read the `usage` object of a chat completion, whatever it is."""
+        fields = _mapping(usage)
+        return cls(
+            prompt=_count(fields.get("prompt_tokens")),
+            completion=_count(fields.get("completion_tokens")),
+            reasoning=_count(_mapping(fields.get("completion_tokens_details")).get("reasoning_tokens")),
+            cached=_count(_mapping(fields.get("prompt_tokens_details")).get("cached_tokens")),
+        )
+
+    @classmethod
+    def from_record(cls, record: object) -> Usage:
+        """Read back what `asdict` wrote."""
+        fields = _mapping(record)
+        return cls(*(_count(fields.get(name)) for name in ("prompt", "completion", "reasoning", "cached")))
+
+
+@dataclass(frozen=True)
+class ParsedReply:
+    """What the bytes of one response say.
+
+    `text` is the answer without its thinking (for REFUSED the words of the refusal), `reasoning` the thinking, `model`
+    the name of the model by its server, `fault` says in words why a MALFORMED body is none.
+    """
+
+    text: str
+    outcome: Outcome
+    usage: Usage = Usage()
+    reasoning: str = ""
+    model: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The reply to one request.
+
+    `key` is the key it is kept under, `latency_s` the seconds from sending to the last byte of the attempt that
+    succeeded (no queueing, no waiting between attempts), `attempts` how often it was sent.
+    """
+
+    key: str
+    text: str
+    outcome: Outcome
+    usage: Usage
+    latency_s: float
+    attempts: int
+    source: Source
+    reasoning: str = ""
+    model: str = ""
+
+    def to_record(self, request: ChatRequest) -> dict[str, object]:
+        """The JSON-able record for the store, with the request's fields under "request"."""
+        fields = {name: value for name, value in asdict(self).items() if name != "source"}
+        return {**fields, "request": {**request.fields(), "max_tokens": request.sampling.max_tokens}}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Reply:
+        """Read a stored record back; its source is "cached". Raises `DataError` where it is damaged."""
+        try:
+            return cls(
+                key=_text(record["key"]),
+                text=_text(record["text"]),
+                outcome=Outcome(record["outcome"]),
+                usage=Usage.from_record(record.get("usage")),
+                latency_s=float(record["latency_s"]),
+                attempts=int(record["attempts"]),
+                source="cached",
+                reasoning=_text(record.get("reasoning", "")),
+                model=_text(record.get("model", "")),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
+            raise DataError(f"a stored reply is damaged ({fault!r}); remove it and ask again") from fault
+
+
+def parse_reply(body: bytes) -> ParsedReply:
+    """Say what a response body is. Any bytes will do; what is no chat completion is MALFORMED."""
+    try:
+        completion = orjson.loads(body)
+    except ValueError as fault:
+        return ParsedReply("", Outcome.MALFORMED, fault=f"no JSON: {fault}")
+    usage = Usage.from_server(_mapping(completion).get("usage"))
+    choice = _first(_mapping(completion).get("choices"))
+    message = _mapping(choice).get("message")
+    if not isinstance(choice, dict) or not isinstance(message, dict):
+        return ParsedReply("", Outcome.MALFORMED, usage, fault=_complaint(completion))
+    if choice.get("finish_reason") == "error":
+        return ParsedReply("", Outcome.MALFORMED, usage, fault=_complaint(choice))
+    return _classify(choice, message, usage, _string(_mapping(completion).get("model")))
+
+
+def _classify(choice: dict[str, Any], message: dict[str, Any], usage: Usage, model: str) -> ParsedReply:
+    text, thought = split_thinking(_content(message.get("content")))
+    thought = _string(message.get("reasoning_content")) or _string(message.get("reasoning")) or thought
+    refusal = _string(message.get("refusal"))
+    outcome = _outcome(_string(choice.get("finish_reason")), message, text, thought, refusal)
+    if outcome is Outcome.REFUSED:
+        text = refusal
+    return ParsedReply(text, outcome, usage, thought, model)
+
+
+def _outcome(finish: str, message: dict[str, Any], text: str, thought: str, refusal: str) -> Outcome:
+    called = bool(message.get("tool_calls") or message.get("function_call"))
+    # The order matters: a reply cut off while it was thinking is cured by a larger limit, so it is TRUNCATED first.
+    signs = (
+        (finish == "length", Outcome.TRUNCATED),
+        (finish == "content_filter", Outcome.FILTERED),
+        (bool(refusal), Outcome.REFUSED),
+        (finish in {"tool_calls", "function_call"} or (called and not text), Outcome.TOOL_CALL),
+        (bool(text), Outcome.OK),
+        (bool(thought), Outcome.REASONING_ONLY),
+    )
+    return next((outcome for sign, outcome in signs if sign), Outcome.EMPTY)
+
+
+def split_thinking(content: str) -> tuple[str, str]:
+    """Part a model's text from its `<think>…</think>` blocks: (text, thinking), both stripped.
+
+    A block whose opening tag was part of the prompt's template starts at the text's beginning; one that is never closed
+    reaches to its end.
+    """
+    texts: list[str] = []
+    thoughts: list[str] = []
+    before, closed, after = content.partition(_THOUGHT)
+    if closed and _THINK not in before:
+        thoughts.append(before)
+        content = after
+    while content:
+        text, _, content = content.partition(_THINK)
+        thought, _, content = content.partition(_THOUGHT)
+        texts.append(text)
+        thoughts.append(thought)
+    return "".join(texts).strip(), "\n".join(filter(None, map(str.strip, thoughts)))
+
+
+def _complaint(value: object) -> str:
+    error = _mapping(value).get("error")
+    words = _string(_mapping(error).get("message")) or _string(error)
+    return words or "no chat completion: it has no choices with a message"
+
+
+def _content(content: object) -> str:
+    if isinstance(content, list):
+        return "".join(_string(_mapping(part).get("text")) for part in content)
+    return _string(content)
+
+
+def _first(choices: object) -> object:
+    return choices[0] if isinstance(choices, list) and choices else None
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} instead of text")
+    return value
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST_COUNT:
+        return 0
+    return int(value)

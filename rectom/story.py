@@ -1,0 +1,62 @@
+"""Stories, questions, and the words that occur in a story."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rectom.errors import StoryError
+
+
+_NUMBERED = re.compile(r"\d+[.):]?\s+(.*)")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The names that facts about a story may use, each in order of appearance."""
+
+    characters: tuple[str, ...] = ()
+    rooms: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+    containers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """An event sequence E = (e_1, …, e_T) in words, a line an event, without line numbers."""
+
+    id: str
+    lines: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str, id: str = "story") -> Story:  # noqa: A002
+        """Read a story from text: its numbered lines if it has any, else every line, else every sentence.
+
+        Raises StoryError if nothing is left.
+        """
+        written = [line.strip() for line in text.splitlines() if line.strip()]
+        numbered = [found[1].strip() for line in written if (found := _NUMBERED.match(line))]
+        lines = numbered or (written if len(written) > 1 else _SENTENCE_END.split(" ".join(written)))
+        if not any(lines):
+            raise StoryError(f"{id} holds no story: write an event a line")
+        return cls(id, tuple(lines))
+
+    def numbered(self) -> str:
+        """The story as prompts show it: `1 …`, `2 …`, a line an event."""
+        return "\n".join(f"{number} {line}" for number, line in enumerate(self.lines, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question q about a story, its options in the order shown, and the gold answer y (one of the options).
+
+    `order` is the belief-nesting order K that the benchmark states; None if it states none.
+    """
+
+    id: str
+    story_id: str
+    text: str
+    choices: tuple[str, ...]
+    gold: str | None = None
+    order: int | None = None
