@@ -105,9 +105,9 @@ def settle(events: Sequence[Event]) -> tuple[Event, ...]:
     """
     state, settled = EMPTY, []
     for event in events:
-        if event.kind is Kind.PERSISTENT:
-            removed = (event.delta.removed & state) | superseded(state, event.delta.added)
-            event = replace(event, delta=Delta(event.delta.added, removed - event.delta.added))
-            state = event.delta.apply(state)
-        settled.append(event)
+        added = event.delta.added
+        removed = (event.delta.removed & state) | superseded(state, added)
+        delta = Delta(added, removed - added)
+        state = delta.apply(state)
+        settled.append(replace(event, delta=delta))
     return tuple(settled)

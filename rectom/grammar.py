@@ -100,13 +100,16 @@ def belief_question(chain: Iterable[str], thing: str) -> str:
     return f"Where does {first}{rest} the {thing} is?"
 
 
-def vocabulary(story: Story) -> Vocabulary:
-    """The names in a story of this grammar, by what they name, each in order of appearance."""
+def vocabulary(lines: Iterable[str]) -> Vocabulary:
+    """The names in lines of this grammar, by what they name, each in order of appearance.
+
+    Raises StoryError if a line is not of the grammar.
+    """
     characters: dict[str, None] = {}
     rooms: dict[str, None] = {}
     objects: dict[str, None] = {}
     containers: dict[str, None] = {}
-    for event in map(read_line, story.lines):
+    for event in map(read_line, lines):
         facts = [*event.delta.added, *event.delta.removed, *filter(None, [event.proposition])]
         characters.update(dict.fromkeys(filter(None, [event.speaker, event.listener])))
         for fact in sorted(facts, key=str):

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from rectom.events import Delta, Event, Kind
 from rectom.facts import EMPTY, Fact, State, superseded
 from rectom.rules import Rules, Scope
-from rectom.setting import Setting, setting_of
+from rectom.setting import NOWHERE, Setting, setting_of
 
 EVERYWHERE: Final = "*"
 
@@ -31,7 +31,7 @@ class Perspective:
     events: tuple[Event | None, ...]
     vantage: tuple[str | None, ...]
     chain: tuple[str, ...] = ()
-    setting: Setting = Setting()
+    setting: Setting = NOWHERE
 
     @property
     def final(self) -> State:

@@ -62,3 +62,6 @@ def _exits(events: Sequence[Event]) -> tuple[tuple[str, ...], ...]:
         order = [name for name in order if name not in left] + sorted(left)
         steps.append(tuple(order))
     return tuple(steps)
+
+
+NOWHERE = Setting()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from rectom.errors import StoryError
 
-
 _NUMBERED = re.compile(r"\d+[.):]?\s+(.*)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 

@@ -135,9 +135,7 @@ def _lines(row: Row) -> tuple[str, ...]:
 
 
 def _question(row: Row, story_id: str) -> Question:
-    return Question(
-        str(row.sample_id), story_id, row.question.strip(), row.choices, row.answer, row.question_order
-    )
+    return Question(str(row.sample_id), story_id, row.question.strip(), row.choices, row.answer, row.question_order)
 
 
 def conflicts(rows: list[Row]) -> list[tuple[Row, Row]]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from rectom.errors import SettingsError
 
 _VERSION = re.compile(r"/v\d\w*(/|$)")
+_FOREIGN = re.compile(r"[\s\x00-\x1f@?#]")
 _CHAT = "/chat/completions"
 
 
@@ -22,7 +23,8 @@ class Address:
     def parse(cls, base_url: str) -> Address:
         """Take `base_url` with or without `/v1`, a trailing slash or `/chat/completions`.
 
-        Raises `SettingsError` where it is no plain http address. The message does not repeat it: it may hold a password.
+        Raises `SettingsError` where it is no plain http address. The message does not repeat it: it may hold
+        a password.
         """
         text = base_url.strip()
         try:
@@ -30,7 +32,7 @@ class Address:
             plain = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
         except ValueError:
             plain = False
-        if not plain or "@" in parts.netloc or parts.query or parts.fragment or re.search(r"[\s\x00-\x1f]", text):
+        if not plain or _FOREIGN.search(text):
             raise SettingsError(
                 "the base URL must look like http://host:port/v1, without a password or a query; "
                 "set --base-url or OPENAI_BASE_URL"

@@ -1,4 +1,6 @@
-"""A model's reply: what the server's bytes turn out to be, what they cost, and the record that is kept of them."""
+"""A model's reply: what the server's bytes turn out to be, what they cost, and the record that is kept of
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens: of the prompt (`cached` of them read from the server's cache) and of the completion (`reasoning` of them
-    thought). What the server does not say counts 0.
+    """Tokens: of the prompt (`cached` of them read from the server's cache) and of the completion
+    (`reasoning` of them thought). What the server does not say counts 0.
     """
 
     prompt: int = 0
@@ -73,8 +75,8 @@ class Usage:
 class ParsedReply:
     """What the bytes of one response say.
 
-    `text` is the answer without its thinking (for REFUSED the words of the refusal), `reasoning` the thinking, `model`
-    the name of the model by its server, `fault` says in words why a MALFORMED body is none.
+    `text` is the answer without its thinking (for REFUSED the words of the refusal), `reasoning` the
+    thinking, `model` the name of the model by its server, `fault` says in words why a MALFORMED body is none.
     """
 
     text: str
@@ -89,8 +91,8 @@ class ParsedReply:
 class Reply:
     """The reply to one request.
 
-    `key` is the key it is kept under, `latency_s` the seconds from sending to the last byte of the attempt that
-    succeeded (no queueing, no waiting between attempts), `attempts` how often it was sent.
+    `key` is the key it is kept under, `latency_s` the seconds from sending to the last byte of the attempt
+    that succeeded (no queueing, no waiting between attempts), `attempts` how often it was sent.
     """
 
     key: str
@@ -155,7 +157,8 @@ def _classify(choice: dict[str, Any], message: dict[str, Any], usage: Usage, mod
 
 def _outcome(finish: str, message: dict[str, Any], text: str, thought: str, refusal: str) -> Outcome:
     called = bool(message.get("tool_calls") or message.get("function_call"))
-    # The order matters: a reply cut off while it was thinking is cured by a larger limit, so it is TRUNCATED first.
+    # The order matters: a reply cut off while it was thinking is cured by a larger limit, so it is TRUNCATED
+    # first.
     signs = (
         (finish == "length", Outcome.TRUNCATED),
         (finish == "content_filter", Outcome.FILTERED),
@@ -170,8 +173,8 @@ def _outcome(finish: str, message: dict[str, Any], text: str, thought: str, refu
 def split_thinking(content: str) -> tuple[str, str]:
     """Part a model's text from its `<think>…</think>` blocks: (text, thinking), both stripped.
 
-    A block whose opening tag was part of the prompt's template starts at the text's beginning; one that is never closed
-    reaches to its end.
+    A block whose opening tag was part of the prompt's template starts at the text's beginning; one that is
+    never closed reaches to its end.
     """
     texts: list[str] = []
     thoughts: list[str] = []

@@ -1,7 +1,7 @@
 """A chat request: what is asked of which model, and the key under which its reply is kept.
 
-The key says what was asked and of what, never where: a server that moves to another port keeps its replies, and two
-models behind one address never answer for each other.
+The key says what was asked and of what, never where: a server that moves to another port keeps its replies,
+and two models behind one address never answer for each other.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Message:
 class ModelId:
     """Which model answers.
 
-    `name` is what the server is asked for, `identity` what the model is (default: the name) and `revision` which state
-    of it. Only identity and revision enter the key: give both servers' names one identity where they serve one model.
+    `name` is what the server is asked for, `identity` what the model is (default: the name) and `revision`
+    which state of it. Only identity and revision enter the key: give both servers' names one identity where
+    they serve one model.
     """
 
     name: str
@@ -56,8 +57,8 @@ class ModelId:
 class Sampling:
     """How the reply is drawn. What is None is left to the server and is no part of the key.
 
-    `max_tokens` is the limit on the reply's tokens; `extra` holds further fields of the request's body, such as
-    `reasoning_effort` or `chat_template_kwargs`.
+    `max_tokens` is the limit on the reply's tokens; `extra` holds further fields of the request's body, such
+    as `reasoning_effort` or `chat_template_kwargs`.
     """
 
     temperature: float | None = 0.0
@@ -69,7 +70,7 @@ class Sampling:
     extra: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def fields(self) -> dict[str, object]:
-        """The set parameters without the length limit (see `ChatRequest.key`); 0 and 0.0 are one temperature."""
+        """The set parameters without the length limit (see `ChatRequest.key`); 0 and 0.0 are the same."""
         drawn = {
             "temperature": _real(self.temperature),
             "top_p": _real(self.top_p),
@@ -92,7 +93,9 @@ class ChatRequest:
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def fields(self) -> dict[str, object]:
-        """Everything that the reply depends on, by name: what the key is made of and what a miss is explained by."""
+        """Everything that the reply depends on, by name: what the key is made of and what a miss is explained
+        by.
+        """
         return {
             "identity": self.model.declared,
             "revision": self.model.revision,
@@ -107,8 +110,8 @@ class ChatRequest:
     def key(self) -> str:
         """The SHA-256 (64 hex digits) of the canonical JSON of `fields`.
 
-        The length limit is left out: a reply that ended by itself is the same under any larger limit, so raising
-        `max_tokens` asks only the truncated ones again. Those are kept under `limited_key`.
+        The length limit is left out: a reply that ended by itself is the same under any larger limit, so
+        raising `max_tokens` asks only the truncated ones again. Those are kept under `limited_key`.
 
         Raises `DataError` where a field cannot be written as JSON.
         """
@@ -148,7 +151,9 @@ def encode(value: object) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError as fault:
-        raise DataError(f"a request cannot be written as JSON ({fault}); look for half characters in it") from None
+        raise DataError(
+            f"a request cannot be written as JSON ({fault}); look for half characters in it"
+        ) from None
 
 
 def _digest(value: object) -> str:

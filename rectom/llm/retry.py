@@ -1,4 +1,6 @@
-"""How long to wait before a request is sent again, and when to give up. Every wait has a bound, whoever asks for it."""
+"""How long to wait before a request is sent again, and when to give up. Every wait has a bound, whoever asks
+for it.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ _FIRST_EPOCH, _FIRST_EPOCH_MS = 1e9, 1e12
 class Retry:
     """When to send again. All waits are in seconds.
 
-    A request is sent at most `attempts` times. Wait n is drawn evenly from 0 to `first` · 2ⁿ⁻¹, at most `cap`. A wait
-    that the server names is kept, up to `named_cap`. All waits of a request together last at most `total`.
+    A request is sent at most `attempts` times. Wait n is drawn evenly from 0 to `first` · 2ⁿ⁻¹, at most
+    `cap`. A wait that the server names is kept, up to `named_cap`. All waits of a request together last at
+    most `total`.
     """
 
     attempts: int = 6
@@ -37,13 +40,15 @@ def backoff(retry: Retry, failures: int, draw: Callable[[], float] = random.rand
 def named_wait(headers: Mapping[str, str], now: datetime) -> float | None:
     """The wait in seconds that a server names, unbounded, or None.
 
-    Reads `Retry-After` (seconds or an HTTP date), then `X-RateLimit-Reset` (seconds, or the epoch in seconds or
-    milliseconds). `headers` must find names whatever their case.
+    Reads `Retry-After` (seconds or an HTTP date), then `X-RateLimit-Reset` (seconds, or the epoch in seconds
+    or milliseconds). `headers` must find names whatever their case.
     """
     asked = headers.get("Retry-After", "").strip()
     if _SECONDS.fullmatch(asked):
         return float(asked)
-    return _until_date(asked, now) if asked else _until_reset(headers.get("X-RateLimit-Reset", "").strip(), now)
+    return (
+        _until_date(asked, now) if asked else _until_reset(headers.get("X-RateLimit-Reset", "").strip(), now)
+    )
 
 
 def _until_date(text: str, now: datetime) -> float | None:

@@ -9,8 +9,8 @@ from rectom.llm.reply import Usage
 
 @dataclass
 class Stats:
-    """Counters of requests: given to the server (`sent`, once each), sent again (`retried`), answered by the store
-    (`cached`) or by an identical request in flight (`shared`), ended in an error (`failed`).
+    """Counters of requests: given to the server (`sent`, once each), sent again (`retried`), answered by the
+    store (`cached`) or by an identical request in flight (`shared`), ended in an error (`failed`).
 
     `usage` sums the tokens of what was sent in this client's life; replays cost nothing and add nothing.
     """

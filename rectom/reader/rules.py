@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from rectom import grammar
-from rectom.errors import StepFailure, StoryError
+from rectom.errors import StepFailure
 from rectom.events import Delta, Event
 from rectom.facts import State, superseded, value_of
 from rectom.perspective import Hearing, Observability, Perspective, build_global, construct
 from rectom.rules import PRESETS, WAITING_ROOM, Depth, Rules, Trust, Waiting
-from rectom.story import Story
-
+from rectom.story import Story, Vocabulary
 
 T = TypeVar("T")
+
+#: Bump when a step by rule changes its meaning: cached stage results are found by it.
+VERSION: Final = 1
+
+#: The choices of the rules that a step follows.
+_USED: Final[dict[str, tuple[str, ...]]] = {
+    "observe": ("waiting",),
+    "revise": ("trust", "depth", "speaker_convinces", "speaker_sincere"),
+}
 
 
 class RuleReader:
@@ -35,13 +43,17 @@ class RuleReader:
         """Line 1: the settled events of the story, one a line."""
         return grammar.read_story(story)
 
-    async def chain(self, question: str, characters: Sequence[str]) -> tuple[str, ...]:
+    def fields(self, step: str) -> dict[str, object]:
+        """The rules that the step follows."""
+        return {
+            "by": "rules",
+            "version": VERSION,
+            "rules": {name: self.rules.fields()[name] for name in _USED.get(step, ())},
+        }
+
+    async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         """Line 3: C(q)."""
-        chain, _ = grammar.read_question(question)
-        for name in chain:
-            if name not in characters:
-                raise StoryError(f"the story has no character {name!r}; it has {', '.join(characters)}")
-        return chain
+        return grammar.read_question(question)[0]
 
     async def observability(self, source: Perspective, character: str) -> Observability:
         """Line 9: where the character is, and which events reach him wherever he is."""

@@ -1,0 +1,93 @@
+"""Identical requests in flight are one request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from rectom.errors import EndpointError, RectomError
+from rectom.llm.reply import Reply
+
+
+@dataclass(eq=False)
+class Flight:
+    """One request on its way. `landed` is set when its reply is in hand: from then on nothing may drop it."""
+
+    waiters: int = 0
+    landed: bool = False
+    task: asyncio.Task[Reply] = field(init=False)
+
+
+Launch = Callable[[Flight], Coroutine[Any, Any, Reply]]
+
+
+class Flights:
+    """The requests in flight by key. A flight ends early only when the last one that waits for it leaves."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Flight] = {}
+        self._all: set[Flight] = set()
+
+    async def join(self, key: str, launch: Launch) -> tuple[Reply, bool]:
+        """Wait for the flight under `key`, launching it where there is none: (its reply, whether it was
+        another's).
+        """
+        flight = self._open.get(key)
+        shared = flight is not None
+        if flight is None:
+            flight = self._launch(key, launch)
+        await self._wait(key, flight)
+        return _result(flight.task), shared
+
+    async def close(self) -> None:
+        """Call off what is in the air; let what has landed be kept."""
+        flights = list(self._all)
+        for flight in flights:
+            if not flight.landed:
+                flight.task.cancel()
+        await asyncio.gather(*(flight.task for flight in flights), return_exceptions=True)
+
+    def _launch(self, key: str, launch: Launch) -> Flight:
+        flight = Flight()
+        flight.task = asyncio.create_task(launch(flight))
+        flight.task.add_done_callback(lambda _: self._forget(key, flight))
+        self._open[key] = flight
+        self._all.add(flight)
+        return flight
+
+    async def _wait(self, key: str, flight: Flight) -> None:
+        flight.waiters += 1
+        try:
+            # Unlike an await this neither cancels the task with its waiter nor raises the task's error.
+            await asyncio.wait([flight.task])
+        finally:
+            flight.waiters -= 1
+            if not flight.waiters and not flight.landed and not flight.task.done():
+                flight.task.cancel()
+                self._close_door(key, flight)
+
+    def _close_door(self, key: str, flight: Flight) -> None:
+        # A flight called off may linger while another under its key is already in the air.
+        if self._open.get(key) is flight:
+            del self._open[key]
+
+    def _forget(self, key: str, flight: Flight) -> None:
+        self._close_door(key, flight)
+        self._all.discard(flight)
+        if not flight.task.cancelled():
+            flight.task.exception()  # looked at, or asyncio reports an error that nobody waits for any more
+
+
+def _result(task: asyncio.Task[Reply]) -> Reply:
+    if task.cancelled():
+        raise EndpointError(
+            "the client was closed while the request was in flight; ask again with an open one"
+        )
+    fault = task.exception()
+    if isinstance(fault, RectomError):
+        # Everyone who waits gets an error of their own: one instance raised in many tasks piles up their
+        # tracebacks.
+        raise type(fault)(*fault.args)
+    return task.result()

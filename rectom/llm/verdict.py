@@ -1,0 +1,178 @@
+"""What one exchange with the server means: an answer, a fault worth another try, or one that no try will
+cure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from rectom.errors import (
+    EndpointBusy,
+    EndpointDown,
+    EndpointError,
+    EndpointFault,
+    RequestRefused,
+    UnknownModel,
+    WrongKey,
+)
+from rectom.llm.address import Address
+from rectom.llm.reply import Outcome, ParsedReply, Usage, parse_reply
+from rectom.llm.request import ChatRequest, Structured
+from rectom.llm.retry import named_wait
+from rectom.llm.secret import Secret
+from rectom.llm.wire import NoResponse, Response
+
+_LONGEST_WORDS = 300
+_BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+_PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY}
+_KEY_TROUBLE = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+_REJECTED = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
+_NO_MODEL = re.compile(r"\bmodel\b.*(not found|not exist|unknown)|unknown model", re.IGNORECASE)
+_NO_STRUCTURE = re.compile(
+    r"response_format|json_schema|json_object|structured.?output|schema.*support|support.*schema|guided",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A chat completion came."""
+
+    parsed: ParsedReply
+    latency_s: float
+
+
+@dataclass(frozen=True)
+class Again:
+    """Try again, after `wait` seconds where the server named them; `error` is what to raise when patience
+    runs out.
+
+    `usage` is what the failed attempt cost.
+    """
+
+    error: EndpointError
+    wait: float | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True)
+class Never:
+    """No further try will help."""
+
+    error: EndpointError
+
+
+@dataclass(frozen=True)
+class NoStructure:
+    """The server does not take the response format."""
+
+    words: str
+
+
+Verdict = Answered | Again | Never | NoStructure
+
+
+class Judge:
+    """Reads the responses of one server. Its errors are single lines without the key."""
+
+    def __init__(self, address: Address, secret: Secret) -> None:
+        self._address = address
+        self._secret = secret
+
+    def judge(self, response: Response | NoResponse, request: ChatRequest, structured: Structured) -> Verdict:
+        """Say what `response` to `request`, sent with its schema as `structured` says, means."""
+        if isinstance(response, NoResponse):
+            return self._unanswered(response)
+        if response.status // 100 == 2:
+            return self._answered(response)
+        words = self.tidy(server_words(response.body))
+        if response.status in _BUSY | _PASSING or response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return self._passing(response, words)
+        if (
+            response.status in _REJECTED
+            and _offers_structure(request, structured)
+            and _NO_STRUCTURE.search(words)
+        ):
+            return NoStructure(words)
+        return Never(self._refusal(response, request, words))
+
+    def _refusal(self, response: Response, request: ChatRequest, words: str) -> EndpointError:
+        said = f"{self._address} says HTTP {response.status} ({words})"
+        if response.status in _KEY_TROUBLE:
+            return WrongKey(f"{said}: it does not take the API key; set OPENAI_API_KEY")
+        if _is_unknown_model(response, words):
+            return UnknownModel(f"{said}: it does not serve {request.model.name!r}")
+        return RequestRefused(f"{said}: it refuses the request; change what is sent")
+
+    def _unanswered(self, response: NoResponse) -> Again:
+        why = self.tidy(response.why)
+        if not response.unreachable:
+            return Again(self._fault(why))
+        cure = "is the server running? set --base-url or OPENAI_BASE_URL"
+        return Again(EndpointDown(f"cannot reach {self._address}: {why}; {cure}"))
+
+    def _answered(self, response: Response) -> Verdict:
+        kind = response.headers.get("Content-Type", "json")
+        if "json" not in kind.lower():
+            return Again(self._fault(f"it sends {self.tidy(kind)} instead of JSON"))
+        parsed = parse_reply(response.body)
+        if parsed.outcome is Outcome.MALFORMED:
+            return Again(self._fault(self.tidy(parsed.fault)), usage=parsed.usage)
+        return Answered(parsed, response.latency_s)
+
+    def _passing(self, response: Response, words: str) -> Again:
+        wait = named_wait(response.headers, datetime.now(UTC))
+        said = f"HTTP {response.status} ({words})"
+        if response.status not in _BUSY:
+            return Again(self._fault(said), wait)
+        cure = "lower the concurrency or come back later"
+        return Again(EndpointBusy(f"{self._address} is still busy after all retries: {said}; {cure}"), wait)
+
+    def _fault(self, why: str) -> EndpointFault:
+        return EndpointFault(f"{self._address} gives no reply after all retries: {why}; see the server's log")
+
+    def tidy(self, words: str) -> str:
+        """`words` of the server as one short printable line without the key."""
+        # Masked before it is cut: half a key would slip through the mask.
+        printable = "".join(sign if sign.isprintable() else " " for sign in words)
+        line = self._secret.mask(" ".join(printable.split()))
+        return line if len(line) <= _LONGEST_WORDS else line[: _LONGEST_WORDS - 1] + "…"
+
+
+def server_words(body: bytes) -> str:
+    """What the server says in an error response, in whichever of the usual places."""
+    error = _error(body)
+    for words in (error.get("message"), error.get("detail"), error.get("error")):
+        if words:
+            return words if isinstance(words, str) else str(words)
+    text = body.decode("utf-8", "replace").strip()
+    return "an HTML page" if text.startswith("<") else text or "no words"
+
+
+def _error(body: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(body)
+    except ValueError:
+        return {}
+    if isinstance(value, list) and value:
+        value = value[0]
+    inner = value.get("error") if isinstance(value, dict) else None
+    value = inner if isinstance(inner, dict) else value
+    return value if isinstance(value, dict) else {}
+
+
+def _is_unknown_model(response: Response, words: str) -> bool:
+    if response.status == HTTPStatus.NOT_FOUND:
+        return True
+    named = _error(response.body).get("code") == "model_not_found"
+    return response.status in _REJECTED and (named or bool(_NO_MODEL.search(words)))
+
+
+def _offers_structure(request: ChatRequest, structured: Structured) -> bool:
+    return request.schema is not None and structured != "text"

@@ -1,0 +1,131 @@
+"""Asking a model for one step: the prompt, the schema, the bounded repair, and a note of what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+from rectom import prompts, schemas
+from rectom.errors import EndpointBusy, EndpointFault, RequestRefused, StepFailure
+from rectom.llm import BadReply, ChatClient, ChatRequest, Message, ModelId, Reply, Sampling, ask_json
+from rectom.schemas import ReplyModel
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One model call as a step's record keeps it. `key` leads to the reply in the store; tokens are the server's."""
+
+    step: str
+    key: str
+    source: str
+    prompt: int
+    completion: int
+    reasoning: int
+    cached: int
+    latency_s: float
+    outcome: str
+
+    @classmethod
+    def of(cls, step: str, reply: Reply) -> Call:
+        """The note of a reply."""
+        usage = reply.usage
+        return cls(
+            step,
+            reply.key,
+            reply.source,
+            usage.prompt,
+            usage.completion,
+            usage.reasoning,
+            usage.cached,
+            round(reply.latency_s, 4),
+            str(reply.outcome),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+_calls: ContextVar[list[Call]] = ContextVar("calls")
+
+
+@contextmanager
+def recording() -> Iterator[list[Call]]:
+    """Collect the calls that are made within, in the order in which they ended."""
+    calls: list[Call] = []
+    token = _calls.set(calls)
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
+
+
+class Asker:
+    """Asks a model, with one way of sampling and a number of repairs, the prompts of a benchmark."""
+
+    def __init__(
+        self,
+        client: ChatClient,
+        model: ModelId,
+        sampling: Sampling | None = None,
+        *,
+        benchmark: str = "hitom",
+        repairs: int = 2,
+        sample: int = 0,
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._sampling = sampling or Sampling()
+        self._benchmark = benchmark
+        self._repairs = repairs
+        self._sample = sample
+
+    def fields(self, *names: str) -> dict[str, object]:
+        """What a reply to these prompts depends on besides their fields."""
+        return {
+            "by": "model",
+            "identity": self._model.declared,
+            "revision": self._model.revision,
+            "sampling": {**self._sampling.fields(), "max_tokens": self._sampling.max_tokens},
+            "sample": self._sample,
+            "repairs": self._repairs,
+            "schemas": schemas.VERSION,
+            "prompts": {name: prompts.load(self._benchmark, name).digest for name in names},
+        }
+
+    async def ask(self, name: str, reply: ReplyModel, read: Callable[[Any], T], **fields: str) -> T:
+        """Fill a prompt, ask, validate against the reply's model, and read the value out of it.
+
+        `read` raises ValueError if the reply breaks a rule of the step; the fault is named to the model then.
+        Raises StepFailure when no reply was usable, and what the client raises for a server that is no use.
+        """
+        system, user = prompts.load(self._benchmark, name).fill(**fields)
+        request = ChatRequest(
+            self._model,
+            (Message("system", system), Message("user", user)),
+            self._sampling,
+            self._sample,
+            schema_name=name,
+            schema=schemas.json_schema(reply),
+        )
+        try:
+            found = await ask_json(
+                self._client, request, lambda data: read(reply.model_validate(data)), repairs=self._repairs
+            )
+        except BadReply as error:
+            self._note(name, error.replies)
+            raise StepFailure(name, str(error)) from None
+        except (EndpointBusy, EndpointFault, RequestRefused) as error:
+            raise StepFailure(name, str(error)) from None
+        self._note(name, found.replies)
+        return found.value
+
+    def _note(self, name: str, replies: list[Reply]) -> None:
+        calls = _calls.get(None)
+        if calls is not None:
+            calls.extend(Call.of(name, reply) for reply in replies)

@@ -1,0 +1,268 @@
+"""The model reader: every semantic step of Algorithm 1 is a question to a language model."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from rectom import prompts, schemas
+from rectom.errors import FormulaError
+from rectom.events import Delta, Event, persistent, private_tell, public_claim, settle
+from rectom.facts import Fact, State, printed
+from rectom.perspective import Hearing, Observability, Perspective
+from rectom.reader.asking import Asker
+from rectom.rules import PRESETS, Rules
+from rectom.schemas import NOT_OBSERVABLE
+from rectom.story import Story, Vocabulary
+from rectom.words import words_of
+
+#: The prompts that each step uses.
+PROMPTS: Final = {
+    "abstract": ("abstract",),
+    "chain": ("chain",),
+    "observe": ("observe_states", "observe_events"),
+    "revise": ("revise",),
+    "reduce": ("reduce",),
+    "answer": ("answer",),
+}
+
+#: The choices of the rules that a step's prompt says in words.
+_SAID: Final[dict[str, tuple[str, ...]]] = {
+    "observe": ("waiting",),
+    "revise": ("trust", "depth", "speaker_convinces", "speaker_sincere"),
+}
+
+
+class ModelReader:
+    """Asks a model every step.
+
+    `window` is how many lines of a story one abstraction call gets; None for all of them. Windows that are
+    equal are one request, in whichever stories they stand.
+    """
+
+    def __init__(
+        self, asker: Asker, rules: Rules = PRESETS["hitom"], *, note: str = "", window: int | None = None
+    ) -> None:
+        self.rules = rules
+        self._asker = asker
+        self._note = note
+        self._window = window
+
+    def fields(self, step: str) -> dict[str, object]:
+        """Model, sampling and prompts, and what else goes into the step's prompt."""
+        said = {choice: self.rules.fields()[choice] for choice in _SAID.get(step, ())}
+        fields = {**self._asker.fields(*PROMPTS[step]), **({"rules": said} if said else {})}
+        if step in {"abstract", "revise"}:
+            fields["note"] = self._note
+        if step == "abstract":
+            fields["window"] = self._window or "story"
+        return fields
+
+    async def abstract(self, story: Story) -> tuple[Event, ...]:
+        """Line 1: one call a window, all windows at once."""
+        size = self._window or len(story.lines)
+        windows = [story.lines[start : start + size] for start in range(0, len(story.lines), size)]
+        parts = await asyncio.gather(*(self._abstract(lines) for lines in windows))
+        return settle([event for part in parts for event in part])
+
+    async def _abstract(self, lines: Sequence[str]) -> list[Event]:
+        words = words_of(lines)
+        return await self._asker.ask(
+            "abstract",
+            schemas.abstraction(words, len(lines)),
+            lambda reply: _events(reply, words),
+            note=self._note,
+            characters=_listed(words.characters),
+            rooms=_listed(words.rooms),
+            objects=_listed(words.objects),
+            containers=_listed(words.containers),
+            lines=_numbered(lines),
+        )
+
+    async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
+        """Line 3."""
+        return await self._asker.ask(
+            "chain",
+            schemas.chain(words.characters),
+            lambda reply: _chain(reply, question),
+            characters=_listed(words.characters),
+            question=question,
+        )
+
+    async def observability(self, source: Perspective, character: str) -> Observability:
+        """Line 9: two calls, on the presence facts of the states and on the events."""
+        rooms, events = await asyncio.gather(
+            self._states(source.presence(), character), self._events(source.events, character)
+        )
+        return Observability(rooms, events)
+
+    async def _states(self, presence: Sequence[State], character: str) -> tuple[str | None, ...]:
+        facts = {str(f) for state in presence for f in state if f.args[0] == character}
+        return await self._asker.ask(
+            "observe_states",
+            schemas.basis(sorted(facts), len(presence)),
+            lambda reply: tuple(_rooms(reply, presence, character)),
+            rules=prompts.in_words(self.rules, _SAID["observe"]),
+            states=_numbered([" ".join(printed(state)) or "-" for state in presence]),
+            count=str(len(presence)),
+            character=character,
+        )
+
+    async def _events(self, events: Sequence[Event | None], character: str) -> tuple[bool, ...]:
+        texts = [str(event) if event else "-" for event in events]
+        return await self._asker.ask(
+            "observe_events",
+            schemas.basis(dict.fromkeys(text for text in texts if text != "-"), len(texts)),
+            lambda reply: tuple(_learnt(reply, texts)),
+            events=_numbered(texts),
+            count=str(len(texts)),
+            character=character,
+        )
+
+    async def revise(self, hearing: Hearing) -> Delta:
+        """Line 10: the prompt holds the beliefs about objects, which is all that a claim can change."""
+        belief = [fact for fact in hearing.belief if fact.predicate == "in"]
+        return await self._asker.ask(
+            "revise",
+            schemas.revision(str(hearing.event.proposition), printed(belief)),
+            lambda reply: _delta(reply, hearing),
+            note=self._note,
+            rules=prompts.in_words(self.rules, _SAID["revise"]),
+            exits=_listed(hearing.exits),
+            event=str(hearing.event),
+            belief=" ".join(printed(belief)) or "nothing",
+            holder=_holder(hearing.chain),
+        )
+
+    async def reduce(self, question: str, chain: Sequence[str]) -> str:
+        """Line 12. A question about the actual world is its own reduction."""
+        if not chain:
+            return question
+        return await self._asker.ask(
+            "reduce",
+            schemas.reduction(),
+            lambda reply: _reduced(reply, chain),
+            chain=_listed(chain),
+            question=question,
+        )
+
+    async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
+        """Lines 5 and 13, from the facts about objects: who is where decides no question of this kind."""
+        facts = printed(fact for fact in state if fact.predicate != "in_room")
+        options = ", ".join(f"{chr(ord('A') + i)}. {choice}" for i, choice in enumerate(choices))
+        return await self._asker.ask(
+            "answer",
+            schemas.answer(facts, choices),
+            lambda reply: _option(reply, facts, choices),
+            facts=" ".join(facts) or "none",
+            question=question,
+            options=options or "any place",
+        )
+
+
+def _events(reply: Any, words: Vocabulary) -> list[Event]:
+    steps = sorted(reply.steps, key=lambda step: step.line)
+    if [step.line for step in steps] != list(range(1, len(steps) + 1)):
+        raise ValueError(f"give one entry for each of the lines 1 to {len(steps)}, each line once")
+    return [_event(step, words) for step in steps]
+
+
+def _event(step: Any, words: Vocabulary) -> Event:
+    if step.event_type == "persistent":
+        added, removed = ([_fact(text, words) for text in texts] for texts in (step.added_facts, step.removed_facts))
+        return persistent(added, removed)
+    said = _fact(step.fact, words)
+    if step.event == "private_tell":
+        return private_tell(step.speaker, step.listener, said)
+    return public_claim(step.speaker, said)
+
+
+def _fact(text: str, words: Vocabulary) -> Fact:
+    try:
+        fact = Fact.parse(text)
+    except FormulaError as error:
+        raise ValueError(str(error)) from None
+    first = {"in_room": words.characters, "in": words.objects}.get(fact.predicate)
+    if first is None or len(fact.args) != 2:
+        raise ValueError(f"{fact} is neither in_room(character,room) nor in(object,container)")
+    if fact.args[0] not in first:
+        raise ValueError(f"{fact.args[0]} in {fact} is not one of {', '.join(first)}")
+    return fact
+
+
+def _chain(reply: Any, question: str) -> tuple[str, ...]:
+    for name in reply.chain:
+        if not re.search(rf"\b{re.escape(name)}\b", question):
+            raise ValueError(f"{name} does not occur in the question")
+    return tuple(reply.chain)
+
+
+def _rooms(reply: Any, presence: Sequence[State], character: str) -> Iterator[str | None]:
+    for number, (basis, state) in enumerate(zip(reply.observation_basis, presence, strict=True), 1):
+        if basis == NOT_OBSERVABLE:
+            yield None
+        elif basis not in map(str, state):
+            raise ValueError(f"entry {number}: {basis} is not a fact of state {number}")
+        elif (fact := Fact.parse(basis)).args[0] != character:
+            raise ValueError(f"entry {number}: {basis} does not say where {character} is")
+        else:
+            yield str(fact.args[1])
+
+
+def _learnt(reply: Any, texts: Sequence[str]) -> Iterator[bool]:
+    for number, (basis, text) in enumerate(zip(reply.observation_basis, texts, strict=True), 1):
+        if basis not in {NOT_OBSERVABLE, text}:
+            raise ValueError(f"entry {number} is neither event {number}, which is {text!r}, nor {NOT_OBSERVABLE!r}")
+        yield basis != NOT_OBSERVABLE
+
+
+def _delta(reply: Any, hearing: Hearing) -> Delta:
+    said, believed = hearing.event.proposition, {str(fact): fact for fact in hearing.belief}
+    if reply.convinced != bool(reply.added_facts) or (not reply.convinced and reply.removed_facts):
+        raise ValueError("added_facts holds what was said if convinced is true; both lists are empty if it is false")
+    if any(text != str(said) for text in reply.added_facts):
+        raise ValueError(f"added_facts can hold nothing but {said}")
+    if unknown := [text for text in reply.removed_facts if text not in believed]:
+        raise ValueError(f"{unknown[0]} is not part of the belief before")
+    if said is None or not reply.convinced:
+        return Delta()
+    removed = {believed[text] for text in reply.removed_facts}
+    kept = [fact for fact in hearing.belief - removed if fact.slot == said.slot and fact != said]
+    if kept:
+        raise ValueError(f"{kept[0]} cannot stay true beside {said}: put it into removed_facts")
+    return Delta(frozenset({said}), frozenset(removed))
+
+
+def _reduced(reply: Any, chain: Sequence[str]) -> str:
+    question: str = reply.question.strip()
+    if not question.endswith("?"):
+        raise ValueError("the reduced question must end with a question mark")
+    if left := [name for name in chain if re.search(rf"\b{re.escape(name)}\b", question)]:
+        raise ValueError(f"the reduced question must not name {left[0]}")
+    return question
+
+
+def _option(reply: Any, facts: Sequence[str], choices: Sequence[str]) -> str:
+    if reply.fact not in {*facts, "none"}:
+        raise ValueError(f"{reply.fact} is not one of the facts")
+    answer: str = reply.answer.strip()
+    if choices and answer not in choices:
+        raise ValueError(f"{answer!r} is not one of the options")
+    return answer
+
+
+def _numbered(lines: Sequence[str]) -> str:
+    return "\n".join(f"{number} {line}" for number, line in enumerate(lines, 1))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _holder(chain: Sequence[str]) -> str:
+    """`Ada`, or `what Ada thinks that Ben thinks`."""
+    if len(chain) == 1:
+        return chain[0]
+    return "what " + " that ".join(f"{name} thinks" for name in chain)

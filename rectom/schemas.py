@@ -1,0 +1,142 @@
+"""The replies of the model's steps, as pydantic models built for the very story that is asked about.
+
+From each comes the JSON schema that the server is sent and the validation of what it sends back. Names, rooms,
+objects, containers and options are enumerations, so that a constrained server cannot misspell them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from rectom.facts import in_room, inside
+from rectom.story import Vocabulary
+
+#: Bump when a reply changes its meaning: cached stage results are found by it.
+VERSION = 1
+
+NOT_OBSERVABLE = "not_observable"
+
+#: Servers refuse or choke on very long enumerations; beyond this a fact is any text, checked after the reply.
+_MOST_VALUES = 250
+
+ReplyModel: TypeAlias = type[BaseModel]
+
+
+class Strict(BaseModel):
+    """A reply: no other fields than these."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def one_of(values: Iterable[str]) -> Any:
+    """The type of one of some strings; any string if there are none or far too many."""
+    distinct = tuple(dict.fromkeys(values))
+    return Literal[distinct] if 0 < len(distinct) <= _MOST_VALUES else str
+
+
+def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
+    """All presence facts and all location facts that a vocabulary can form."""
+    presence = [str(in_room(who, room)) for who in words.characters for room in words.rooms]
+    location = [str(inside(thing, place)) for thing in words.objects for place in words.containers]
+    return presence, location
+
+
+def abstraction(words: Vocabulary, count: int) -> ReplyModel:
+    """`{"steps": [...]}`: an entry for each of `count` lines, persistent or transient."""
+    presence, location = world_facts(words)
+    facts, who = _list_of(one_of(presence + location)), one_of(words.characters)
+    line = Annotated[int, Field(ge=1, le=count)]
+    kinds: list[ReplyModel] = [
+        create_model(
+            "Persistent",
+            __base__=Strict,
+            line=(line, ...),
+            event_type=(_word("persistent"), ...),
+            added_facts=(facts, ...),
+            removed_facts=(facts, ...),
+        )
+    ]
+    if words.objects or not words.characters:
+        said: dict[str, Any] = {"fact": (one_of(location), ...)}
+        kinds += [
+            _transient("PublicClaim", line, {"event": (_word("public_claim"), ...), "speaker": (who, ...), **said}),
+            _transient(
+                "PrivateTell",
+                line,
+                {
+                    "event": (_word("private_tell"), ...),
+                    "speaker": (who, ...),
+                    "listener": (who, ...),
+                    **said,
+                },
+            ),
+        ]
+    return create_model("Abstraction", __base__=Strict, steps=_exactly(count, reduce(or_, kinds)))
+
+
+def _transient(name: str, line: Any, fields: dict[str, Any]) -> ReplyModel:
+    every: dict[str, Any] = {"line": (line, ...), "event_type": (_word("transient"), ...), **fields}
+    return create_model(name, __base__=Strict, **every)
+
+
+def chain(characters: Sequence[str]) -> ReplyModel:
+    """`{"chain": [...]}`: C(q)."""
+    return create_model("Chain", __base__=Strict, chain=(_list_of(one_of(characters)), ...))
+
+
+def basis(allowed: Iterable[str], count: int) -> ReplyModel:
+    """`{"observation_basis": [...]}`: a fact or `not_observable` for each of `count` states or events."""
+    entry = one_of([*allowed, NOT_OBSERVABLE])
+    return create_model("Observation", __base__=Strict, observation_basis=_exactly(count, entry))
+
+
+def revision(proposition: str, believed: Iterable[str]) -> ReplyModel:
+    """`{"convinced", "added_facts", "removed_facts"}`: how what was said changes a belief."""
+    return create_model(
+        "Revision",
+        __base__=Strict,
+        convinced=(bool, ...),
+        added_facts=(_list_of(one_of([proposition])), ...),
+        removed_facts=(_list_of(one_of(believed)), ...),
+    )
+
+
+def reduction() -> ReplyModel:
+    """`{"question"}`: q⁽⁰⁾."""
+    return create_model("Reduction", __base__=Strict, question=(str, ...))
+
+
+def answer(facts: Iterable[str], choices: Sequence[str]) -> ReplyModel:
+    """`{"fact", "answer"}`: the fact that decides, and the option that it names."""
+    return create_model("Answer", __base__=Strict, fact=(one_of([*facts, "none"]), ...), answer=(one_of(choices), ...))
+
+
+def _exactly(count: int, entry: Any) -> Any:
+    return (Annotated[_list_of(entry), Field(min_length=count, max_length=count)], ...)
+
+
+def _word(value: str) -> Any:
+    return Literal[value]
+
+
+def _list_of(entry: Any) -> Any:
+    # Built at run time: a type checker cannot follow, pydantic can.
+    return list[entry]
+
+
+def json_schema(model: ReplyModel) -> dict[str, Any]:
+    """The JSON schema of a reply, without the titles that pydantic adds: they cost tokens and say nothing."""
+    bare = _without_titles(model.model_json_schema())
+    assert isinstance(bare, dict)
+    return bare
+
+
+def _without_titles(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _without_titles(value) for key, value in part.items() if key != "title" or isinstance(value, dict)}
+    return [_without_titles(value) for value in part] if isinstance(part, list) else part

@@ -1,0 +1,35 @@
+"""The vocabulary of a story, which bounds what a model may write about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rectom import grammar
+from rectom.errors import StoryError
+from rectom.story import Vocabulary
+
+_NAME = re.compile(r"\b[A-Z][a-z]\w*")
+_THING = re.compile(r"\b(?:the|a|an|his|her|their|its)\s+([a-z]\w*)", re.IGNORECASE)
+
+#: Capitalised words that begin sentences and name nobody.
+_NO_NAMES = frozenset(
+    """The This That These Those There Then They Their He Him His She Her It Its We You Your Our Who Where When
+    While What Why How After Before Later Meanwhile Finally And But Now Next Both
+    Everyone Nobody Somebody Someone All""".split()
+)
+
+
+def words_of(lines: Sequence[str]) -> Vocabulary:
+    """The names in some lines, by what they name.
+
+    In lines of Hi-ToM's grammar that is known. In other text every capitalised word may be a character, and what
+    follows an article may be a room, an object or a container.
+    """
+    try:
+        return grammar.vocabulary(lines)
+    except StoryError:
+        text = "\n".join(lines)
+        names = dict.fromkeys(name for name in _NAME.findall(text) if name not in _NO_NAMES)
+        things = tuple(dict.fromkeys(word.lower() for word in _THING.findall(text)))
+        return Vocabulary(tuple(names), things, things, things)
