@@ -18,12 +18,13 @@ from cache.disk import VALUE_LIMIT
 from cache.entry import KINDS, Entry, fits, is_key
 from cache.errors import ArchiveError
 from cache.files import replacing
+from cache.keys import encode
 from cache.store import Store
 from cache.writer import BATCH
 
 LINE_LIMIT = VALUE_LIMIT + 4096
-RATIO = 400
-"""How many times its own size a file may unpack to; real replies reach about 20."""
+RATIO = 500
+"""How many times its own size a file may unpack to: gzip reaches 1,030, entries with their keys a fifth of that."""
 
 _HEADER = {"format": "rectom-cache", "version": 1}
 
@@ -46,9 +47,7 @@ def export(store: Store, file: Path, kinds: Iterable[str] = ("reply",)) -> int:
         ArchiveError: ``file`` cannot be written; it is then as it was.
 
     """
-    entries = (
-        Entry(kind, key, value) for kind in kinds for key, value in store.iterate(kind) if value is not None
-    )
+    entries = (Entry(kind, key, value) for kind in kinds for key, value in store.iterate(kind) if value is not None)
     try:
         with replacing(file) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
             return _write(packed, entries)
@@ -92,7 +91,8 @@ def _write(packed: gzip.GzipFile, entries: Iterable[Entry]) -> int:
 def _lines(entries: Iterable[Entry]) -> Iterator[bytes]:
     yield _line(_HEADER)
     for entry in entries:
-        yield _line(entry._asdict())
+        # A fragment, because a value as deep as JSON may be has no room for one more level.
+        yield _line({**entry._asdict(), "value": orjson.Fragment(encode(entry.value))})
 
 
 def _line(value: object) -> bytes:
@@ -147,7 +147,10 @@ def _unpack(raw: IO[bytes], file: Path, ratio: int, seen: "hashlib._Hash") -> It
         while line := _next_line(packed, file):
             left -= len(line)
             if len(line) > LINE_LIMIT or left < 0:
-                raise _broken(file, "it unpacks to far more than an archive does")
+                raise ArchiveError(
+                    f"the archive {file} unpacks to more than {LINE_LIMIT} bytes a line or {ratio} times its size: "
+                    "check where it comes from; nothing was imported"
+                )
             yield line
             seen.update(line)
 
@@ -175,10 +178,14 @@ def _entry(found: dict[str, Any], file: Path) -> Entry:
     entry = Entry(**found)
     if entry.kind not in KINDS or not is_key(entry.key) or not isinstance(entry.value, dict):
         raise _broken(file, "an entry has an unknown kind, no key or no value")
+    try:
+        encode(entry.value)
+    except TypeError as error:
+        raise _broken(file, f"an entry cannot be stored: {error}") from error
     return entry
 
 
 def _broken(file: Path, why: str) -> ArchiveError:
     return ArchiveError(
-        f"the archive {file} is truncated or was changed ({why}): get a whole copy; nothing of it was imported"
+        f"the archive {file} is truncated or was changed ({why}): get a whole copy; nothing was imported"
     )

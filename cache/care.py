@@ -60,9 +60,7 @@ def verify(store: Store) -> list[Problem]:
     return [*_database(store), *(problem for kind in KINDS for problem in _entries(store, kind))]
 
 
-def prune(
-    store: Store, kinds: Iterable[str], older_than: timedelta | None = None, dry_run: bool = False
-) -> int:
+def prune(store: Store, kinds: Iterable[str], older_than: timedelta | None = None, dry_run: bool = False) -> int:
     """Delete the entries of ``kinds``, only those stored longer ago than ``older_than`` when it is given.
 
     Replies are paid for: they go only where ``kinds`` names them. Returns how many entries went, or would go.
@@ -107,8 +105,6 @@ def _foreign(store: Store) -> int:
 def _entries(store: Store, kind: str) -> Iterator[Problem]:
     for key, value in store.iterate(kind):
         if value is None:
-            yield Problem(
-                f"{kind}:{key}", "its value is damaged; it counts as missing and will be computed again"
-            )
+            yield Problem(f"{kind}:{key}", "its value is damaged; it counts as missing and will be computed again")
         elif not fits(Entry(kind, key, value)):
             yield Problem(f"{kind}:{key}", "its request is not the one that its key stands for; delete it")

@@ -1,7 +1,7 @@
 """How keys and values lie in the database: plain text keys, JSON values, and never a pickle.
 
-diskcache's own ``Disk`` and ``JSONDisk`` unpickle what they read (CVE-2025-69872): whoever can write the folder
-runs code in the reader.
+diskcache's own ``Disk`` and ``JSONDisk`` unpickle what they read (CVE-2025-69872): whoever can write the
+folder runs code in the reader.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ VALUE_LIMIT = 64 * 2**20
 """The most bytes of JSON in one value: a real one has kilobytes, a damaged one must not fill the memory."""
 
 
-class DamagedValue(Exception):  # noqa: N818  a fact about the entry; the store turns it into a miss
+class DamagedValue(Exception):
     """The value of an entry cannot be read; the other entries can."""
 
 

@@ -21,19 +21,19 @@ class CacheError(Exception):
     """The store could not do what was asked."""
 
 
-class CacheReadOnly(CacheError):  # noqa: N818
+class CacheReadOnly(CacheError):
     """The folder cannot be made, opened or written."""
 
 
-class CacheFull(CacheError):  # noqa: N818
+class CacheFull(CacheError):
     """There is no space left to write; earlier entries are intact and can be read."""
 
 
-class CacheCorrupt(CacheError):  # noqa: N818
+class CacheCorrupt(CacheError):
     """The database itself cannot be read."""
 
 
-class CacheFormat(CacheError):  # noqa: N818
+class CacheFormat(CacheError):
     """The folder was made by another program or another version of the format."""
 
 
@@ -43,8 +43,7 @@ class ArchiveError(CacheError):
 
 _READ_ONLY = (
     CacheReadOnly,
-    "the cache folder {folder} cannot be written ({why}): make it writable or choose another one "
-    "with --cache DIR",
+    "the cache folder {folder} cannot be written ({why}): make it writable or choose another one with --cache DIR",
 )
 _FULL = (
     CacheFull,
@@ -103,6 +102,11 @@ def corrupt(folder: Path, why: str) -> CacheCorrupt:
     """The database in ``folder`` is not one that can be used."""
     kind, text = _CORRUPT
     return kind(text.format(folder=folder, why=why))
+
+
+def closed(folder: Path) -> CacheError:
+    """The store in ``folder`` was closed before it was used."""
+    return CacheError(f"the cache {folder} is closed: open a new Store")
 
 
 def _root(error: BaseException) -> BaseException:

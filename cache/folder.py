@@ -77,9 +77,7 @@ def _check_format(folder: Path) -> None:
 def _check_mark(folder: Path, mark: Path) -> None:
     found = _read_mark(mark)
     if found.get("format") != FORMAT:
-        raise CacheFormat(
-            f"{folder} is not a rectom cache (see {mark.name}): choose another folder with --cache DIR"
-        )
+        raise CacheFormat(f"{folder} is not a rectom cache (see {mark.name}): choose another folder with --cache DIR")
     if found.get("version") != VERSION:
         raise CacheFormat(
             f"the cache folder {folder} has format {found.get('version')!r}, this program reads {VERSION}: "

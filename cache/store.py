@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from cache.disk import VALUE_LIMIT, DamagedValue
 from cache.entry import KINDS, Entry, Value, check_kind, is_key, name
-from cache.errors import CacheError, translate
+from cache.errors import CacheError, closed, translate
 from cache.folder import absolute, open_database
 from cache.keys import encode
 from cache.writer import BATCH, Change, Writer
@@ -24,8 +24,8 @@ _WHERE = " WHERE raw = 1 AND key > ? AND key < ?"
 class Store:
     """JSON objects by kind and digest, in one SQLite database in ``folder``; a context manager.
 
-    Several processes may use the same folder, and nothing is ever dropped. Read from the thread that opened it
-    (a read takes microseconds); writes go through one thread of their own. Not for network file systems.
+    Several processes may use the same folder, and nothing is ever dropped. Read from the thread that opened
+    it (a read takes microseconds); writes go through one thread of their own. Not for network file systems.
 
     ``folder`` is the absolute path; ``damaged`` holds the names (``kind:key``) of the entries that were found
     to be unreadable, which count as missing until they are written again.
@@ -41,6 +41,7 @@ class Store:
         self.damaged: set[str] = set()
         self._database = open_database(self.folder)
         self._writer = Writer(self._database, self.folder)
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -50,6 +51,7 @@ class Store:
 
     def close(self) -> None:
         """Write what waits to be written, and let go of the folder."""
+        self._closed = True
         self._writer.close()
         self._database.close()
 
@@ -160,6 +162,9 @@ class Store:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
+        if self._closed:
+            # diskcache would open the database again, and nobody would close it.
+            raise closed(self.folder)
         try:
             yield
         except sqlite3.Error as error:
@@ -178,7 +183,5 @@ def _change(kind: str, key: str, value: Value) -> Change:
         raise TypeError(f"a value is a JSON object, not {type(value).__name__}")
     text = encode(value)
     if len(text) > VALUE_LIMIT:
-        raise CacheError(
-            f"the value of {kind} {key} has {len(text)} bytes, over the {VALUE_LIMIT} allowed: store less in it"
-        )
+        raise CacheError(f"the value of {kind} {key} has {len(text)} bytes, over the {VALUE_LIMIT} allowed: store less")
     return name(kind, key), text

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from cache.errors import CacheError, translate
+from cache.errors import closed, translate
 
 BATCH = 64
 """The most changes of one transaction: the disk is waited for once for all of them."""
@@ -58,7 +58,7 @@ class Writer:
         job.done.set_running_or_notify_cancel()
         with self._lock:
             if self._closed:
-                raise CacheError(f"the cache {self._folder} is closed: open a new Store to write")
+                raise closed(self._folder)
             self._jobs.put(job)
         return job.done
 

@@ -33,3 +33,17 @@ def words_of(lines: Sequence[str]) -> Vocabulary:
         names = dict.fromkeys(name for name in _NAME.findall(text) if name not in _NO_NAMES)
         things = tuple(dict.fromkeys(word.lower() for word in _THING.findall(text)))
         return Vocabulary(tuple(names), things, things, things)
+
+
+def check_question(question: str, words: Vocabulary) -> None:
+    """Raise StoryError if a question of Hi-ToM's grammar names somebody or something that its story does not."""
+    try:
+        chain, thing = grammar.read_question(question)
+    except StoryError:
+        return
+    for kind, name, known in [
+        *(("character", name, words.characters) for name in chain),
+        ("object", thing, words.objects),
+    ]:
+        if name not in known:
+            raise StoryError(f"the story has no {kind} {name!r}; it has {', '.join(known) or 'none'}")

@@ -108,7 +108,9 @@ class Reply:
     def to_record(self, request: ChatRequest) -> dict[str, object]:
         """The JSON-able record for the store, with the request's fields under "request"."""
         fields = {name: value for name, value in asdict(self).items() if name != "source"}
-        return {**fields, "request": {**request.fields(), "max_tokens": request.sampling.max_tokens}}
+        # The key is the digest of "request": that of a truncated reply holds the limit as well.
+        limit = {"max_tokens": request.sampling.max_tokens} if self.outcome is Outcome.TRUNCATED else {}
+        return {**fields, "outcome": str(self.outcome), "request": {**request.fields(), **limit}}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Reply:

@@ -1,0 +1,57 @@
+"""Events and perspectives as JSON and back, for stage results and run folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rectom.events import Delta, Event, Kind
+from rectom.facts import Fact, State, printed
+from rectom.perspective import Observability, Perspective
+
+
+def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """`[{"kind", "added", "removed"} | {"kind", "occurrence"}]`."""
+    return [_event_to_json(event) for event in events]
+
+
+def events_from_json(data: Sequence[Mapping[str, Any]]) -> tuple[Event, ...]:
+    """The inverse of `events_to_json`. Raises FormulaError or KeyError for anything else."""
+    return tuple(_event_from_json(event) for event in data)
+
+
+def _event_to_json(event: Event) -> dict[str, Any]:
+    if event.occurrence:
+        return {"kind": str(event.kind), "occurrence": str(event.occurrence)}
+    return {"kind": str(event.kind), "added": printed(event.delta.added), "removed": printed(event.delta.removed)}
+
+
+def _event_from_json(data: Mapping[str, Any]) -> Event:
+    if "occurrence" in data:
+        return Event(Kind(data["kind"]), occurrence=Fact.parse(data["occurrence"]))
+    return Event(Kind(data["kind"]), Delta(state_from_json(data["added"]), state_from_json(data["removed"])))
+
+
+def state_from_json(facts: Iterable[str]) -> State:
+    """A state from printed facts."""
+    return frozenset(map(Fact.parse, facts))
+
+
+def observability_to_json(able: Observability) -> dict[str, Any]:
+    """`{"rooms": [room or null, …], "events": [bool, …]}`."""
+    return {"rooms": list(able.rooms), "events": list(able.events)}
+
+
+def observability_from_json(data: Mapping[str, Any]) -> Observability:
+    """The inverse of `observability_to_json`."""
+    return Observability(tuple(data["rooms"]), tuple(data["events"]))
+
+
+def perspective_to_json(perspective: Perspective) -> dict[str, Any]:
+    """`{"chain", "states", "events", "vantage"}`, an entry a step; of each event only whether it was observed."""
+    return {
+        "chain": list(perspective.chain),
+        "states": [printed(state) for state in perspective.states],
+        "events": [event is not None for event in perspective.events],
+        "vantage": list(perspective.vantage),
+    }

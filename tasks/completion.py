@@ -1,0 +1,73 @@
+"""Lines 7-11 of Algorithm 1: perspectives along the chain of each question, completed by Eq. 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cache import digest
+from rectom.codec import observability_to_json, perspective_to_json
+from rectom.events import Delta
+from rectom.facts import printed
+from rectom.perspective import Hearing, Observability, Perspective, recurse
+from rectom.rules import Rules
+from tasks.global_state import global_perspective
+from tasks.observability import observed
+from tasks.run import Run
+from tasks.stage import Stage
+
+
+class _Observer:
+    """Gives the recursion what the observability stage found, and asks the reader for the rest."""
+
+    def __init__(self, run: Run, story: str) -> None:
+        self._run = run
+        self._story = story
+        self._presence = global_perspective(run, story).presence()
+
+    @property
+    def rules(self) -> Rules:
+        return self._run.reader.rules
+
+    async def observability(self, source: Perspective, character: str) -> Observability:
+        if source.presence() == self._presence:
+            return observed(self._run, self._story, character)
+        return await self._run.reader.observability(source, character)
+
+    async def revise(self, hearing: Hearing) -> Delta:
+        return await self._run.reader.revise(hearing)
+
+
+def _chain(run: Run, question: str) -> list[str]:
+    chain: list[str] = run.output("questions", question)["chain"]
+    return chain
+
+
+def _fields(run: Run, question: str) -> dict[str, Any]:
+    story, chain = run.question(question).story_id, _chain(run, question)
+    return {
+        "events": digest(run.output("abstraction", story)),
+        "chain": chain,
+        "observability": digest([observability_to_json(observed(run, story, name)) for name in chain]),
+        "rules": run.reader.rules.fields(),
+        "revise": run.reader.fields("revise"),
+        "observe": run.reader.fields("observe"),
+    }
+
+
+async def _compute(run: Run, question: str) -> Any:
+    story = run.question(question).story_id
+    world = global_perspective(run, story)
+    perspectives = await recurse(world, _chain(run, question), _Observer(run, story))
+    return {
+        "perspectives": [perspective_to_json(perspective) for perspective in perspectives[1:]],
+        "final": printed(perspectives[-1].final),
+    }
+
+
+COMPLETION = Stage("completion", 1, "revise", Run.questions, _fields, _compute)
+
+
+async def completion(shard: Sequence[str]) -> dict[str, str]:
+    """Build the perspectives for the questions of a shard; an item is a question id."""
+    return await COMPLETION.over(shard)

@@ -1,0 +1,67 @@
+"""Line 9 of Algorithm 1: what each character of a chain is in a position to observe.
+
+Asked once a story and character: presence facts and events are the same in every perspective of a story, since
+everyone learns of entries and exits. Where a perspective differs all the same, completion asks anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cache import digest
+from rectom.codec import observability_from_json, observability_to_json
+from rectom.facts import printed
+from rectom.perspective import Observability
+from tasks.global_state import global_perspective
+from tasks.run import Blocked, Run
+from tasks.stage import Stage
+
+_BETWEEN = "/"
+
+
+def item(story: str, character: str) -> str:
+    """The item of a story and a character."""
+    return f"{story}{_BETWEEN}{character}"
+
+
+def observed(run: Run, story: str, character: str) -> Observability:
+    """What a character can observe of a story. Raises Blocked if that is not known."""
+    able: Observability = run.decoded("observability", item(story, character), observability_from_json)
+    return able
+
+
+def _items(run: Run, shard: Sequence[str]) -> Iterable[str]:
+    pairs: dict[str, None] = {}
+    for question in run.questions(shard):
+        story = run.question(question).story_id
+        try:
+            chain = run.output("questions", question)["chain"]
+        except Blocked:
+            continue
+        pairs.update(dict.fromkeys(item(story, character) for character in chain))
+    return pairs
+
+
+def _fields(run: Run, pair: str) -> dict[str, Any]:
+    story, character = pair.rsplit(_BETWEEN, 1)
+    world = global_perspective(run, story)
+    return {
+        "presence": digest([printed(state) for state in world.presence()]),
+        "events": digest(list(map(str, world.events))),
+        "character": character,
+        "reader": run.reader.fields("observe"),
+    }
+
+
+async def _compute(run: Run, pair: str) -> Any:
+    story, character = pair.rsplit(_BETWEEN, 1)
+    return observability_to_json(await run.reader.observability(global_perspective(run, story), character))
+
+
+OBSERVABILITY = Stage("observability", 1, "observe", _items, _fields, _compute)
+
+
+async def observability(shard: Sequence[str]) -> dict[str, str]:
+    """Judge the observability of a shard; an item is `story/character`."""
+    return await OBSERVABILITY.over(shard)

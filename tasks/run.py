@@ -1,0 +1,146 @@
+"""A run in progress: what the stages read, where their results go, and what became of each item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cache import Reason, Store, Verdict, compare, digest
+from rectom.benchmarks.base import Benchmark
+from rectom.reader.base import Reader
+from rectom.story import Question, Story, Vocabulary
+from rectom.words import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A semantic step that went wrong for good, and the fault in words."""
+
+    step: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a stage made of one item.
+
+    `key` finds it in the store (empty if it failed). `calls` are the model calls that it rests on. `computed`
+    tells whether that happened in this run or was found in the store.
+    """
+
+    output: Any = None
+    key: str = ""
+    calls: tuple[Mapping[str, Any], ...] = ()
+    failure: Failure | None = None
+    computed: bool = False
+
+
+class Blocked(Exception):
+    """An item cannot be computed, since what it reads is not there: it failed, or (in a dry run) would be sent for."""
+
+    def __init__(self, failure: Failure | None) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+@dataclass
+class Run:
+    """Everything that the stages of one run share.
+
+    `dry` plans without sending or storing anything. `forced` names stages whose results are computed again.
+    `finished` is told the id of every question as its answer comes.
+    """
+
+    benchmark: Benchmark
+    reader: Reader
+    store: Store
+    dry: bool = False
+    forced: Collection[str] = ()
+    finished: Callable[[str], None] = lambda _: None
+    results: dict[tuple[str, str], Result] = field(default_factory=dict)
+    verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._stories = {story.id: story for story in self.benchmark.stories}
+        self._questions = {question.id: question for question in self.benchmark.questions}
+        self._asked: dict[str, list[str]] = {}
+        for question in self.benchmark.questions:
+            self._asked.setdefault(question.story_id, []).append(question.id)
+        self._words: dict[str, Vocabulary] = {}
+        self._decoded: dict[tuple[str, str], Any] = {}
+
+    def story(self, story_id: str) -> Story:
+        """A story by id."""
+        return self._stories[story_id]
+
+    def question(self, question_id: str) -> Question:
+        """A question by id."""
+        return self._questions[question_id]
+
+    def questions(self, story_ids: Iterable[str]) -> list[str]:
+        """The ids of the questions about some stories."""
+        return [question for story in story_ids for question in self._asked.get(story, ())]
+
+    def words(self, story_id: str) -> Vocabulary:
+        """The vocabulary of a story."""
+        if story_id not in self._words:
+            self._words[story_id] = words_of(self.story(story_id).lines)
+        return self._words[story_id]
+
+    def output(self, stage: str, item: str) -> Any:
+        """What a stage made of an item. Raises Blocked if it has nothing."""
+        result = self.results.get((stage, item))
+        if result is None or result.failure or not result.key:
+            raise Blocked(result.failure if result else None)
+        return result.output
+
+    def decoded(self, stage: str, item: str, decode: Callable[[Any], Any]) -> Any:
+        """The output of a stage for an item, decoded once."""
+        output = self.output(stage, item)
+        if (stage, item) not in self._decoded:
+            self._decoded[stage, item] = decode(output)
+        return self._decoded[stage, item]
+
+    def stored(self, key: str) -> Result | None:
+        """A result from the store."""
+        found = self.store.get("stage", key)
+        if found is None:
+            return None
+        return Result(found["output"], key, tuple(found["calls"]))
+
+    def verdict(self, stage: str, item: str, fields: Mapping[str, Any]) -> Verdict:
+        """Why an item is computed that has no result with these fields."""
+        if stage in self.forced:
+            return Verdict(Reason.FORCED)
+        latest = self.store.get("latest", self.place(stage, item))
+        if latest and latest["outcome"] != "ok" and latest["fields"] == fields:
+            return Verdict(Reason.FAILED_BEFORE, details=(latest["outcome"],))
+        return compare(latest["fields"] if latest else None, fields)
+
+    def place(self, stage: str, item: str) -> str:
+        """Where the latest fields of an item are kept, whatever they were."""
+        return digest({"stage": stage, "benchmark": self.benchmark.name, "item": item})
+
+
+_current: ContextVar[Run] = ContextVar("run")
+
+
+def current() -> Run:
+    """The run that the calling stage belongs to."""
+    return _current.get()
+
+
+@contextmanager
+def running(run: Run) -> Iterator[Run]:
+    """Make a run the current one."""
+    token = _current.set(run)
+    try:
+        yield run
+    finally:
+        _current.reset(token)

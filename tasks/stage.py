@@ -1,0 +1,136 @@
+"""A stage over a shard: each item is found in the store, or computed, kept and explained."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from cache import Entry, Reason, Verdict, digest
+from rectom.errors import StepFailure, StoryError
+from rectom.llm import WouldSend
+from rectom.reader.asking import Call, recording
+from tasks.run import Blocked, Failure, Result, Run, current
+
+T = TypeVar("T")
+
+#: An item of a stage, as JSON keeps it: a story id, a question id, or a story and a character.
+Item = str
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of the pipeline.
+
+    `version` is bumped when the stage changes its meaning. `step` is the reader's step to which a story that
+    cannot be read is put down. `items` gives the items of a shard of stories; `fields` what an item's result
+    depends on, which is digested into its key (raises Blocked if something is not there); `compute` the result.
+    """
+
+    name: str
+    version: int
+    step: str
+    items: Callable[[Run, Sequence[str]], Iterable[Item]]
+    fields: Callable[[Run, Item], dict[str, Any]]
+    compute: Callable[[Run, Item], Awaitable[Any]]
+
+    async def over(self, shard: Sequence[str]) -> dict[Item, str]:
+        """Bring every item of a shard of stories into the run's results. Returns the key of each, or ""."""
+        run = current()
+        items = list(self.items(run, shard))
+        await together(self._settle(run, item) for item in items)
+        return {item: run.results[self.name, item].key for item in items}
+
+    def keys(self, run: Run, shard: Sequence[str]) -> dict[Item, str] | None:
+        """The key of each item, if all are in the store."""
+        keys = {}
+        for item in self.items(run, shard):
+            try:
+                keys[item] = digest(self._fields(run, item))
+            except Blocked:
+                return None
+            if self.name in run.forced or not run.store.contains("stage", keys[item]):
+                return None
+        return keys
+
+    def adopt(self, run: Run, keys: dict[Item, str]) -> bool:
+        """Take results from the store that somebody else says are there; False if one is not."""
+        for item, key in keys.items():
+            if (self.name, item) not in run.results:
+                result = run.stored(key) if key else None
+                if result is None:
+                    return False
+                self._enter(run, item, result, Verdict(Reason.HIT))
+        return True
+
+    def _fields(self, run: Run, item: Item) -> dict[str, Any]:
+        return {"stage": self.name, "version": self.version, **self.fields(run, item)}
+
+    async def _settle(self, run: Run, item: Item) -> None:
+        try:
+            fields = self._fields(run, item)
+        except Blocked as blocked:
+            self._enter(run, item, Result(failure=blocked.failure), Verdict(Reason.UPSTREAM))
+            return
+        key = digest(fields)
+        result = None if self.name in run.forced else run.stored(key)
+        if result:
+            self._enter(run, item, result, Verdict(Reason.HIT))
+        else:
+            verdict = run.verdict(self.name, item, fields)
+            self._enter(run, item, await self._compute(run, item, key, fields), verdict)
+
+    async def _compute(self, run: Run, item: Item, key: str, fields: dict[str, Any]) -> Result:
+        with recording() as calls:
+            try:
+                output = await self.compute(run, item)
+            except StepFailure as error:
+                return await self._failed(run, item, fields, calls, Failure(error.step, error.why))
+            except StoryError as error:
+                return await self._failed(run, item, fields, calls, Failure(self.step, str(error)))
+            except WouldSend:
+                return Result()
+        made = [call.to_json() for call in calls]
+        if not run.dry:
+            await run.store.put_many(
+                [
+                    Entry("stage", key, {"fields": fields, "output": output, "calls": made}),
+                    Entry("latest", run.place(self.name, item), {"fields": fields, "key": key, "outcome": "ok"}),
+                ]
+            )
+        return Result(output, key, tuple(made), computed=True)
+
+    async def _failed(
+        self, run: Run, item: Item, fields: dict[str, Any], calls: list[Call], failure: Failure
+    ) -> Result:
+        # Only noted, not stored as a result: the replies are kept, so that a rerun judges them again for nothing.
+        if not run.dry:
+            outcome = f"{failure.step}: {failure.why}"
+            await run.store.put("latest", run.place(self.name, item), {"fields": fields, "key": "", "outcome": outcome})
+        return Result(calls=tuple(call.to_json() for call in calls), failure=failure, computed=True)
+
+    def _enter(self, run: Run, item: Item, result: Result, verdict: Verdict) -> None:
+        run.results[self.name, item] = result
+        run.verdicts[self.name, item] = verdict
+        if self.name == "answering":
+            run.finished(item)
+
+
+async def together(work: Iterable[Awaitable[T]]) -> list[T]:
+    """The results of concurrent work; the first error ends the rest and is raised by itself."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_awaited(one)) for one in work]
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+    return [task.result() for task in tasks]
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work
+
+
+def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
+    error: BaseException = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,0 +1,239 @@
+"""An OpenAI-compatible server that answers RecToM's prompts by rule: a model that never errs, or errs on purpose.
+
+It reads nothing but the request, so that a run against it proves the prompts carry all that a step needs.
+As a program it serves while a command runs, with OPENAI_BASE_URL set for it:
+
+    python -m tests.fake_openai [--latency S] [--wrong STEP] -- rectom run hitom/400 --model fake
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import click
+from aiohttp import web
+
+from rectom import grammar
+from rectom.events import Event, Kind
+from rectom.facts import Fact, printed, superseded
+from rectom.perspective import Hearing
+from rectom.prompts import in_words
+from rectom.reader.rules import convinces
+from rectom.rules import PRESETS, Rules, Waiting
+from rectom.schemas import NOT_OBSERVABLE
+
+Fields = dict[str, str]
+
+
+def numbered(text: str) -> list[str]:
+    """The texts of numbered lines."""
+    return re.findall(r"^\d+ (.*)$", text, re.MULTILINE)
+
+
+def sections(user: str) -> Fields:
+    """`Name: value` parts of a user message; a value may start on the next line and span several."""
+    parts = re.split(r"^([A-Z][a-zA-Z ]+):[ \n]", user, flags=re.MULTILINE)
+    return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def rules_of(system: str) -> Rules:
+    """The rules that a system message says in words: the last preset of the ladder whose words it holds."""
+    choices = ("trust", "depth", "speaker_convinces", "speaker_sincere")
+    said = [rules for rules in PRESETS.values() if in_words(rules, choices) in system]
+    return said[-1]
+
+
+def abstract(system: str, given: Fields) -> Any:
+    return {"steps": [_step(n, grammar.read_line(line)) for n, line in enumerate(numbered(given["Lines"]), 1)]}
+
+
+def _step(line: int, event: Event) -> dict[str, Any]:
+    if event.kind is Kind.PERSISTENT:
+        facts = {"added_facts": printed(event.delta.added), "removed_facts": printed(event.delta.removed)}
+        return {"line": line, "event_type": "persistent", **facts}
+    assert event.occurrence
+    said = {"line": line, "event_type": "transient", "event": event.occurrence.predicate, "speaker": event.speaker}
+    return {**said, **({"listener": event.listener} if event.listener else {}), "fact": str(event.proposition)}
+
+
+def chain(system: str, given: Fields) -> Any:
+    return {"chain": list(grammar.read_question(given["Question"])[0])}
+
+
+def observe_states(system: str, given: Fields) -> Any:
+    waiting = next(w for w in Waiting if in_words(Rules(waiting=w), ("waiting",)) in system)
+    return {"observation_basis": [_presence(s, given["Character"], waiting) for s in numbered(given["States"])]}
+
+
+def _presence(state: str, character: str, waiting: Waiting) -> str:
+    found = next((fact for fact in state.split() if fact.startswith(f"in_room({character},")), NOT_OBSERVABLE)
+    return NOT_OBSERVABLE if waiting is Waiting.ABSENT and found.endswith(",waiting_room)") else found
+
+
+def observe_events(system: str, given: Fields) -> Any:
+    return {"observation_basis": [_learnt(event, given["Character"]) for event in numbered(given["Events"])]}
+
+
+def _learnt(event: str, character: str) -> str:
+    told = re.match(r"private_tell\((\w+),(\w+),", event)
+    hears = character in told.groups() if told else bool(re.match(r"[+-]in_room|public_claim", event))
+    return event if hears else NOT_OBSERVABLE
+
+
+def revise(system: str, given: Fields) -> Any:
+    said = Fact.parse(given["Said"])
+    belief = frozenset(map(Fact.parse, given["Belief before"].split())) if given["Belief before"] != "nothing" else []
+    holder = given["Belief of"].removeprefix("what ").replace(" thinks", "").split(" that ")
+    hearing = Hearing(
+        tuple(holder), Event(Kind.TRANSIENT, occurrence=said), frozenset(belief), tuple(given["Order of leaving"].split(", "))
+    )
+    if not convinces(hearing, rules_of(system)):
+        return {"convinced": False, "added_facts": [], "removed_facts": []}
+    proposition = hearing.event.proposition
+    assert proposition
+    removed = printed(superseded(hearing.belief, [proposition]))
+    return {"convinced": True, "added_facts": [str(proposition)], "removed_facts": removed}
+
+
+def reduce(system: str, given: Fields) -> Any:
+    return {"question": grammar.reduced_question(grammar.read_question(given["Question"])[1])}
+
+
+def answer(system: str, given: Fields) -> Any:
+    _, thing = grammar.read_question(given["Question"])
+    options = re.findall(r"[A-Z]\. (\w+)", given["Options"])
+    fact = next((f for f in given["Facts"].split() if f.startswith(f"in({thing},")), "none")
+    place = str(Fact.parse(fact).args[1]) if fact != "none" else options[0]
+    return {"fact": fact, "answer": place}
+
+
+STEPS: dict[str, Callable[[str, Fields], Any]] = {
+    "abstract": abstract,
+    "chain": chain,
+    "observe_states": observe_states,
+    "observe_events": observe_events,
+    "revise": revise,
+    "reduce": reduce,
+    "answer": answer,
+}
+
+
+def wrongly(step: str, given: Fields, right: Any) -> Any:
+    """A reply of the right form that says the wrong thing."""
+    match step:
+        case "abstract":
+            for entry in right["steps"]:
+                entry.update({"added_facts": []} if " moved " in numbered(given["Lines"])[entry["line"] - 1] else {})
+        case "chain":
+            right["chain"] = right["chain"][:1]
+        case "observe_states" | "observe_events":
+            right["observation_basis"] = [NOT_OBSERVABLE for _ in right["observation_basis"]]
+        case "revise":
+            right.update(convinced=False, added_facts=[], removed_facts=[])
+        case "reduce":
+            right["question"] = "Where is the nothing really?"
+        case "answer":
+            options = re.findall(r"[A-Z]\. (\w+)", given["Options"])
+            right["answer"] = options[(options.index(right["answer"]) + 1) % len(options)]
+    return right
+
+
+@dataclass
+class FakeOpenAI:
+    """The server. `wrong` names a step that is answered wrongly, `broken` one that is answered with nonsense."""
+
+    latency_s: float = 0.0
+    wrong: str = ""
+    broken: str = ""
+    model: str = "fake"
+    port: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    keep_bodies: bool = False
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=1 << 24)
+        app.add_routes([web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)])
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=2048)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _models(self, _: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model"}]})
+
+    async def _chat(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        if self.keep_bodies:
+            self.bodies.append(body)
+        if self.latency_s:
+            await asyncio.sleep(self.latency_s)
+        if body["model"] != self.model:
+            error = {"message": f"The model `{body['model']}` does not exist", "code": "model_not_found"}
+            return web.json_response({"error": error}, status=404)
+        step = body["response_format"]["json_schema"]["name"]
+        self.asked[step] += 1
+        return web.json_response(self._completion(body, json.dumps(self._reply(step, body))))
+
+    def _reply(self, step: str, body: dict[str, Any]) -> Any:
+        system, user = body["messages"][0]["content"], body["messages"][1]["content"]
+        given = sections(user)
+        if step == self.broken:
+            return {"nonsense": True}
+        right = STEPS[step](system, given)
+        return wrongly(step, given, right) if step == self.wrong else right
+
+    def _completion(self, body: dict[str, Any], text: str) -> dict[str, Any]:
+        # Four characters a token: near enough for sums, and the same on every machine.
+        prompt, completion = sum(len(m["content"]) for m in body["messages"]) // 4, len(text) // 4
+        return {
+            "id": "chatcmpl-fake",
+            "object": "chat.completion",
+            "model": self.model,
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
+        }
+
+
+async def serve_while(server: FakeOpenAI, command: tuple[str, ...]) -> int:
+    """Serve while a command runs; returns its exit status."""
+    async with server:
+        environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none"}
+        process = await asyncio.create_subprocess_exec(*command, env=environment)
+        try:
+            return await process.wait()
+        except asyncio.CancelledError:
+            await process.wait()
+            raise
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.option("--latency", default=0.0, help="Seconds before each reply.")
+@click.option("--wrong", default="", type=click.Choice(["", *STEPS]), help="A step to answer wrongly.")
+@click.option("--port", default=0, help="Port; a free one by default.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def main(latency: float, wrong: str, port: int, command: tuple[str, ...]) -> None:
+    """Serve while COMMAND runs, or until stopped if there is none."""
+    server = FakeOpenAI(latency_s=latency, wrong=wrong, port=port)
+    sys.exit(asyncio.run(serve_while(server, command or ("sleep", "infinity"))))
+
+
+if __name__ == "__main__":
+    main()
