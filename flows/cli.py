@@ -1,0 +1,95 @@
+"""`rectom`: finds the command, and turns errors into one line and an exit status.
+
+Exit status: 0 done; 1 an error, named in one line; 2 a wrong command line; 3 done, but questions failed; 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from importlib import import_module
+from importlib.metadata import version
+from typing import Final
+
+import click
+
+#: Where each command is, and its line in the help: so that `rectom --help` imports none of them.
+COMMANDS: Final = {
+    "run": ("flows.commands.run", "Evaluate a benchmark, or take up an evaluation again."),
+    "explain": ("flows.commands.explain", "Say what a run would compute, and why; send nothing."),
+    "show": ("flows.commands.show", "Show how the answer to one question came about."),
+    "ask": ("flows.commands.ask", "Ask a question about a story of your own."),
+    "generate": ("flows.commands.generate", "Write fresh stories that no model has seen."),
+    "data": ("flows.commands.data", "Benchmark files: get, audit."),
+    "cache": ("flows.commands.cache", "The store: stats, verify, prune, export, import."),
+    "server": ("flows.commands.server", "A Prefect server for the night: start, stop, status."),
+}
+
+
+class _Commands(click.Group):
+    """Commands that are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("rectom"), package_name="rectom")
+def rectom() -> None:
+    """Theory-of-Mind reasoning by recursive perspective construction, and the laboratory around it.
+
+    Start with: rectom generate hitom --stories 5 --out stories.json; rectom run hitom/cotp --data stories.json
+    """
+
+
+def main() -> None:
+    """The entry point of the `rectom` command."""
+    debug = "--debug" in sys.argv or os.environ.get("RECTOM_DEBUG") == "1"
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    try:
+        sys.exit(rectom.main(arguments, standalone_mode=False))
+    except click.exceptions.Abort:
+        _end(130, "interrupted; the same command goes on where it was")
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _end(130, "interrupted; the same command goes on where it was")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:
+        if debug:
+            raise
+        _end(1, _one_line(error))
+
+
+def _one_line(error: Exception) -> str:
+    """An error in one line. What RecToM raises on purpose explains itself; the rest is a defect to report."""
+    from cache import CacheError
+    from rectom.errors import RectomError
+
+    words = " ".join(str(error).split())
+    if isinstance(error, RectomError | CacheError):
+        return words
+    if isinstance(error, OSError):
+        return f"{words} (run again with --debug to see where)"
+    return f"an unexpected {type(error).__name__}: {words} (please report it; --debug shows where)"
+
+
+def _end(status: int, words: str) -> None:
+    click.echo(f"rectom: {words}", err=True)
+    sys.exit(status)

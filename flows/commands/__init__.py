@@ -1,0 +1,1 @@
+"""The commands of `rectom`, a file each; each is imported when it is called."""

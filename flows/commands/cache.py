@@ -1,0 +1,91 @@
+"""`rectom cache stats|verify|prune|export|import`: care of the store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+import cache
+from cache import Store
+from flows.home import home
+
+_STAGES = ("stage", "latest")
+
+_folder = click.option(
+    "--cache", "folder", type=click.Path(path_type=Path), envvar="RECTOM_CACHE", help="The store [RECTOM_CACHE]."
+)
+
+
+def _open(folder: Path | None) -> Store:
+    return Store(folder or home() / "cache")
+
+
+@click.group(name="cache")
+def command() -> None:
+    """The store of model replies and stage results."""
+
+
+@command.command()
+@_folder
+def stats(folder: Path | None) -> None:
+    """How much is in it."""
+    with _open(folder) as store:
+        found = cache.stats(store)
+    for kind, size in found.kinds.items():
+        click.echo(f"{kind:8}{size.entries:10,} entries {size.size / 1e6:10.1f} MB")
+    click.echo(f"{'on disk':8}{'':10}         {found.size / 1e6:10.1f} MB in {found.folder}")
+
+
+@command.command()
+@_folder
+def verify(folder: Path | None) -> int:
+    """Read every entry, and check that it is what its key says."""
+    with _open(folder) as store:
+        problems = cache.verify(store)
+    for problem in problems:
+        click.echo(str(problem))
+    click.echo(f"{len(problems)} problems" if problems else "all entries are sound")
+    return 1 if problems else 0
+
+
+@command.command()
+@_folder
+@click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Only what was stored before.")
+@click.option("--replies", is_flag=True, help="Model replies as well: they were paid for and cannot be made again.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@click.option("--yes", is_flag=True, help="Do not ask before replies are deleted.")
+def prune(folder: Path | None, older_than: float | None, replies: bool, dry_run: bool, yes: bool) -> None:
+    """Delete stage results, which are computed again from the replies for nothing."""
+    if replies and not dry_run and not yes:
+        click.confirm("Delete model replies that were paid for?", abort=True)
+    kinds = (*_STAGES, "reply") if replies else _STAGES
+    age = None if older_than is None else timedelta(days=older_than)
+    with _open(folder) as store:
+        count = cache.prune(store, kinds, age, dry_run)
+    click.echo(f"{count:,} entries {'would be ' if dry_run else ''}deleted")
+
+
+@command.command()
+@_folder
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--stages", is_flag=True, help="Stage results as well.")
+def export(folder: Path | None, file: Path, stages: bool) -> None:
+    """Write the replies to an archive, for another machine or a colleague."""
+    kinds: tuple[Any, ...] = ("reply", *_STAGES) if stages else ("reply",)
+    with _open(folder) as store:
+        count = cache.export(store, file, kinds)
+    click.echo(f"{file}: {count:,} entries")
+
+
+@command.command(name="import")
+@_folder
+@click.argument("file", type=click.Path(path_type=Path))
+def import_(folder: Path | None, file: Path) -> int:
+    """Take in an archive; what is there already stays."""
+    with _open(folder) as store:
+        taken = cache.import_(store, file)
+    click.echo(f"{taken.added:,} added, {taken.present:,} present already, {taken.refused:,} refused")
+    return 1 if taken.refused else 0

@@ -1,0 +1,69 @@
+"""`rectom explain run …`: what a run would compute, and why. Nothing is sent or stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from cache import Reason, Store
+from flows.evaluate import load_benchmark, open_reader
+from flows.options import run_options, settings_from
+from flows.pipeline import STAGES, pipeline, run_plainly, shards
+from flows.settings import Settings
+from tasks.run import Run, running
+
+
+@click.command(name="explain", short_help="Say what a run would compute, and why.")
+@click.argument("run", type=click.Choice(["run"]), required=True)
+@run_options
+@click.option("--plain", is_flag=True, hidden=True)
+@click.option("--json", "as_json", is_flag=True, hidden=True)
+def command(run: str, plain: bool, as_json: bool, **options: Any) -> None:
+    """Explain `rectom run …`: per stage, how many items would be computed, and the reason with the field that differs.
+
+    Write the whole run command behind `explain`. Nothing is sent, nothing is stored.
+    """
+    settings = settings_from(options)
+    plan = asyncio.run(_plan(settings))
+    Console().print(_table(plan))
+
+
+async def _plan(settings: Settings) -> Run:
+    benchmark = load_benchmark(settings)
+    with Store(settings.cache) as store:
+        async with open_reader(settings, benchmark, store, offline=True) as (reader, _):
+            run = Run(benchmark, reader, store, dry=True, forced=settings.forced)
+            with running(run):
+                await pipeline(shards(run, settings.shard), run_plainly)
+    return run
+
+
+def _table(run: Run) -> Table:
+    table = Table(title="what a run would compute")
+    for name, justify in (("stage", "left"), ("items", "right"), ("in the store", "right"), ("to compute", "right")):
+        table.add_column(name, justify="right" if justify == "right" else "left")
+    table.add_column("why", overflow="fold")
+    for stage in STAGES:
+        verdicts = [verdict for (name, _), verdict in run.verdicts.items() if name == stage]
+        hits = sum(verdict.reason is Reason.HIT for verdict in verdicts)
+        why = Counter(str(verdict) for verdict in verdicts if verdict.reason is not Reason.HIT)
+        words = "\n".join(f"{count} {reason}" for reason, count in _shortened(why).most_common())
+        table.add_row(stage.replace("_", " "), str(len(verdicts)), str(hits), str(len(verdicts) - hits), words)
+    return table
+
+
+def _shortened(why: Counter[str]) -> Counter[str]:
+    """The few most frequent reasons; what differs from item to item is summed up by its fields."""
+    if len(why) <= 5:
+        return why
+    grouped: Counter[str] = Counter()
+    for reason, count in why.items():
+        kind, _, details = reason.partition(": ")
+        names = ", ".join(detail.split(" ")[0] for detail in details.split(", "))
+        grouped[f"{kind}: {names} (differs from item to item)" if details else kind] += count
+    return grouped

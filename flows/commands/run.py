@@ -1,0 +1,76 @@
+"""`rectom run`: evaluate a benchmark."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from flows.evaluate import Conduct, Evaluated, conduct_plainly, evaluate
+from flows.options import run_options, settings_from
+from rectom.results.summary import Cost, failures
+from rectom.results.tables import HEADER, accuracy_rows
+
+#: The exit status of a run that ended, but in which questions failed.
+PARTIAL = 3
+
+
+@click.command(name="run")
+@run_options
+@click.option("--plain", is_flag=True, help="Without Prefect: no server, nothing to wait for.")
+@click.option("--json", "as_json", is_flag=True, help="End with one line of JSON on standard output.")
+def command(plain: bool, as_json: bool, **options: Any) -> int:
+    """Evaluate RecToM on a benchmark and leave a run folder with tables, traces and a page.
+
+    The same command again takes the run up where it was, and sends nothing that was answered before.
+    """
+    settings = settings_from(options)
+    settings.by_step()  # a wrong option is said before anything is imported or read
+    told = Console(stderr=True)
+    with told.status("starting Prefect …") if not plain else told.status("starting …"):
+        conduct = conduct_plainly if plain else _under_prefect()
+    done = asyncio.run(evaluate(settings, conduct, told))
+    _print(done, told if as_json else Console())
+    if as_json:
+        click.echo(orjson.dumps(done.line).decode())
+    return PARTIAL if done.line["failed"] else 0
+
+
+def _under_prefect() -> Conduct:
+    from flows import prefect_server
+
+    prefect_server.prepare()
+    from flows.prefect_flow import conduct
+
+    return conduct
+
+
+def _print(done: Evaluated, console: Console) -> None:
+    line = done.line
+    table = Table(title=f"{line['method']} · {line['benchmark']}/{line['subset']} · {line['model']}")
+    for name in HEADER:
+        table.add_column(name, justify="left" if name == "order" else "right")
+    rows = accuracy_rows(done.outcomes)
+    for row in rows:
+        table.add_row(*map(str, row), end_section=row is rows[-2] if len(rows) > 1 else False)
+    console.print(table)
+    for warning in done.warnings:
+        console.print(f"note: {warning}", highlight=False)
+    for step, count in failures(done.outcomes).items():
+        console.print(f"failed at {step}: {count} (counted as wrong)", highlight=False)
+    console.print(_cost(done.cost, line["questions"]), highlight=False)
+    console.print(f"report: {done.report}", highlight=False, soft_wrap=True)
+
+
+def _cost(cost: Cost, questions: int) -> str:
+    if not cost.sent + cost.cached:
+        return "calls: none, everything was read by rule"
+    share = (cost.sent + cost.cached) / max(1, questions)
+    return (
+        f"calls: {cost.sent} sent, {cost.cached} from the store, {cost.shared} shared, {cost.retried} retried"
+        f" ({share:.2f} a question) · tokens: {cost.billed} billed, {cost.standalone} without sharing"
+    )

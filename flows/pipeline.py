@@ -1,0 +1,62 @@
+"""Algorithm 1 over shards of stories: which stage follows which, whoever runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
+
+from tasks.abstraction import ABSTRACTION, abstraction
+from tasks.answering import ANSWERING, answering
+from tasks.completion import COMPLETION, completion
+from tasks.global_state import GLOBAL_STATE, global_state
+from tasks.observability import OBSERVABILITY, observability
+from tasks.questions import QUESTIONS, questions
+from tasks.run import Run
+from tasks.stage import Stage, together
+
+StageFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[dict[str, str]]]
+
+#: Runs one stage over one shard: (stage name, shard, the shard's label such as "2/4").
+RunStage: TypeAlias = Callable[[str, Sequence[str], str], Awaitable[object]]
+
+#: Every stage with its function, in the order of Algorithm 1.
+STAGES: Final[dict[str, tuple[Stage, StageFunction]]] = {
+    "abstraction": (ABSTRACTION, abstraction),
+    "global_state": (GLOBAL_STATE, global_state),
+    "questions": (QUESTIONS, questions),
+    "observability": (OBSERVABILITY, observability),
+    "completion": (COMPLETION, completion),
+    "answering": (ANSWERING, answering),
+}
+
+#: At most so many stories a shard; fewer where there are few, so that several shards are in flight.
+_LARGEST_SHARD: Final = 25
+_FEWEST_SHARDS: Final = 4
+
+
+def shards(run: Run, size: int | None = None) -> list[list[str]]:
+    """The stories of a run in shards of a size, or of one that suits their number."""
+    stories = [story.id for story in run.benchmark.stories]
+    size = size or max(1, min(_LARGEST_SHARD, -(-len(stories) // _FEWEST_SHARDS)))
+    return [stories[start : start + size] for start in range(0, len(stories), size)]
+
+
+async def pipeline(parts: Sequence[Sequence[str]], run_stage: RunStage) -> None:
+    """Bring every shard through its stages, each by itself: none waits for another's slowest call."""
+    labels = [f"{number}/{len(parts)}" for number in range(1, len(parts) + 1)]
+    await together(_shard(part, label, run_stage) for part, label in zip(parts, labels, strict=True))
+
+
+async def _shard(part: Sequence[str], label: str, run_stage: RunStage) -> None:
+    async def world() -> None:
+        await run_stage("abstraction", part, label)
+        await run_stage("global_state", part, label)
+
+    await together([world(), run_stage("questions", part, label)])
+    for stage in ("observability", "completion", "answering"):
+        await run_stage(stage, part, label)
+
+
+async def run_plainly(stage: str, part: Sequence[str], _label: str) -> object:
+    """Run a stage's function as it is, without Prefect."""
+    return await STAGES[stage][1](part)

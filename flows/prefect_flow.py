@@ -1,0 +1,158 @@
+"""The pipeline as a Prefect flow: a task a stage and shard, cached, named, with artifacts.
+
+Prefect mirrors the run, our store holds it. A task is skipped by its cache key only if every result is in the
+store, and a Prefect server that fails or dies does not take a run down. This is the only module that imports
+Prefect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from prefect import flow
+from prefect.artifacts import (
+    acreate_link_artifact,
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
+from prefect.context import TaskRunContext
+from prefect.tasks import Task
+
+from cache import CacheError, digest
+from flows.accounts import outcome_of
+from flows.evaluate import Evaluation, conduct_plainly
+from flows.pipeline import STAGES, pipeline
+from rectom.errors import RectomError
+from rectom.results.tables import HEADER, accuracy_rows
+from tasks.run import current
+from tasks.stage import Stage
+
+_LOG = logging.getLogger(__name__)
+
+#: Seconds between two updates of the progress artifact.
+_EVERY = 2.0
+
+#: Seconds that Prefect gets to close a flow after the pipeline has ended.
+_PATIENCE = 20.0
+
+StageTask = Task[[Sequence[str]], Any]
+
+
+def stage_task(name: str) -> StageTask:
+    """A stage's function as a Prefect task; `.fn` is the function itself."""
+    stage, function = STAGES[name]
+    return Task(
+        function,
+        name=name.replace("_", " "),
+        description=function.__doc__,
+        version=str(stage.version),
+        cache_key_fn=_cache_key(stage),
+        persist_result=True,
+        result_serializer="json",
+    )
+
+
+def _cache_key(stage: Stage) -> Callable[[TaskRunContext, dict[str, Any]], str | None]:
+    def key(_context: TaskRunContext, parameters: dict[str, Any]) -> str | None:
+        keys = stage.keys(current(), parameters["shard"])
+        return None if keys is None else digest([stage.name, keys])
+
+    return key
+
+
+async def conduct(evaluation: Evaluation) -> None:
+    """Run the pipeline as a Prefect flow; if Prefect itself fails, end it without."""
+    ended = asyncio.Event()
+    work = asyncio.ensure_future(_flow(evaluation, ended)())
+    waiting = asyncio.ensure_future(ended.wait())
+    try:
+        await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({work}, timeout=_PATIENCE)
+        if not ended.is_set():
+            await _without_prefect(work, evaluation)
+        elif not work.done() or work.exception():
+            _LOG.warning("Prefect did not close the flow; the results are complete all the same")
+    finally:
+        waiting.cancel()
+        work.cancel()
+        with contextlib.suppress(BaseException):
+            await work
+
+
+async def _without_prefect(work: asyncio.Future[Any], evaluation: Evaluation) -> None:
+    error = work.exception() if work.done() else None
+    if isinstance(error, RectomError | CacheError):
+        raise error
+    _LOG.warning("Prefect failed (%s); going on without it", type(error).__name__)
+    await conduct_plainly(evaluation)
+
+
+def _flow(evaluation: Evaluation, ended: asyncio.Event) -> Callable[[], Awaitable[None]]:
+    settings = evaluation.settings
+
+    @flow(
+        name=f"rectom {settings.benchmark} {settings.subset}",
+        flow_run_name=evaluation.folder.folder.name,
+        description="Perspectives along the character chain of each question (Algorithm 1).",
+        persist_result=False,
+        validate_parameters=False,
+    )
+    async def rectom() -> None:
+        async with _progress(evaluation):
+            await pipeline(evaluation.parts(), _runner(evaluation))
+        await _artifacts(evaluation)
+        ended.set()
+
+    return rectom
+
+
+def _runner(evaluation: Evaluation) -> Callable[[str, Sequence[str], str], Awaitable[object]]:
+    tasks = {name: stage_task(name) for name in STAGES}
+
+    async def run_stage(name: str, part: Sequence[str], label: str) -> object:
+        stage = STAGES[name][0]
+        named = tasks[name].with_options(task_run_name=f"{name.replace('_', ' ')} · shard {label}")
+        keys = await named(part)
+        if not stage.adopt(evaluation.run, keys):
+            await stage.over(part)
+        return keys
+
+    return run_stage
+
+
+@contextlib.asynccontextmanager
+async def _progress(evaluation: Evaluation) -> Any:
+    updating = asyncio.ensure_future(_update(evaluation))
+    try:
+        yield
+    finally:
+        updating.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await updating
+
+
+async def _update(evaluation: Evaluation) -> None:
+    """Keep a progress artifact up to date; a server that does not answer is no reason to stop."""
+    meter = evaluation.meter
+    with contextlib.suppress(Exception):
+        artifact = await acreate_progress_artifact(0.0, key="rectom-progress", description="questions answered")
+        while True:
+            await asyncio.sleep(_EVERY)
+            share = 100.0 * meter.done / max(1, meter.total)
+            words = f"{meter.done} of {meter.total} questions answered"
+            await aupdate_progress_artifact(artifact, progress=share, description=words)
+
+
+async def _artifacts(evaluation: Evaluation) -> None:
+    run = evaluation.run
+    outcomes = [outcome_of(run, question.id) for question in run.benchmark.questions]
+    table = [dict(zip(HEADER, row, strict=True)) for row in accuracy_rows(outcomes)]
+    report = evaluation.folder.report.absolute()
+    with contextlib.suppress(Exception):
+        await acreate_table_artifact(table, key="rectom-accuracy", description=f"accuracy of {report.parent.name}")
+        await acreate_link_artifact(report.as_uri(), key="rectom-report", link_text="report.html")

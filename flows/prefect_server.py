@@ -1,0 +1,150 @@
+"""Prefect's environment, and a Prefect server kept for the night.
+
+Prefect reads its settings when it is imported, so they are put into the environment before that. What the user
+has set stands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from flows.home import home
+from rectom.errors import SettingsError
+
+_HOST = "127.0.0.1"
+_START_S = 120.0
+
+#: The server writes task runs in batches, so that an ephemeral one has recorded them all when it is killed.
+_BATCHES = {
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "100",
+}
+
+
+def environment() -> dict[str, str]:
+    """Prefect's settings for RecToM: data under our home, quiet, no analytics, time to start."""
+    data = home() / "prefect"
+    return {
+        "PREFECT_HOME": str(data),
+        "PREFECT_LOCAL_STORAGE_PATH": str(data / "storage"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
+        "PREFECT_LOGGING_LEVEL": "CRITICAL",
+        "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
+        "PREFECT_CLI_COLORS": "false",
+        **_BATCHES,
+    }
+
+
+def prepare() -> None:
+    """Put the settings into this process's environment, and a server of ours that answers, if there is one."""
+    for name, value in environment().items():
+        os.environ.setdefault(name, value)
+    Path(os.environ["PREFECT_HOME"]).expanduser().mkdir(parents=True, exist_ok=True)
+    if "PREFECT_API_URL" not in os.environ and (url := status()):
+        os.environ["PREFECT_API_URL"] = f"{url}/api"
+
+
+def status() -> str | None:
+    """The address of the server that `start` started, if it answers."""
+    try:
+        note = json.loads(_note().read_text())
+        url = f"http://{_HOST}:{int(note['port'])}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return url if _answers(url) else None
+
+
+def start(port: int | None = None) -> str:
+    """Start a server that outlives this process, and wait until it answers. Returns its address.
+
+    Raises SettingsError if one runs already or the server does not come up.
+    """
+    if running := status():
+        raise SettingsError(f"a server runs already at {running}; stop it with: rectom server stop")
+    port = port or _free_port()
+    _note().parent.mkdir(parents=True, exist_ok=True)
+    log = home() / "prefect" / "server.log"
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", _HOST, "--port", str(port)]
+    with log.open("ab") as sink:
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            stdout=sink,
+            stderr=sink,
+            stdin=subprocess.DEVNULL,
+            env=_child_environment(),
+            start_new_session=True,
+        )
+    _note().write_text(json.dumps({"pid": process.pid, "port": port}))
+    url = f"http://{_HOST}:{port}"
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline and process.poll() is None:
+        if _answers(url):
+            return url
+        time.sleep(0.5)
+    process.terminate()
+    _note().unlink(missing_ok=True)
+    raise SettingsError(f"the Prefect server did not come up; see {log}")
+
+
+def stop() -> bool:
+    """Stop the server that `start` started; False if there is none."""
+    try:
+        pid = int(json.loads(_note().read_text())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    found = _is_prefect(pid)
+    if found:
+        os.kill(pid, 15)
+        deadline = time.monotonic() + 20
+        while _is_prefect(pid) and time.monotonic() < deadline:
+            time.sleep(0.2)
+    _note().unlink(missing_ok=True)
+    return found
+
+
+def _note() -> Path:
+    return home() / "prefect" / "server.json"
+
+
+def _is_prefect(pid: int) -> bool:
+    """Whether a process is a Prefect server still: a pid may have been given to somebody else since."""
+    listing = subprocess.run(  # noqa: S603
+        ["ps", "-p", str(pid), "-o", "stat=,command="],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    return "prefect" in listing and not listing.lstrip().startswith("Z")
+
+
+def _child_environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in {"OPENAI_API_KEY", "PREFECT_API_URL"}}
+    return {**environment(), **kept}
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/api/health", timeout=2) as reply:  # noqa: S310
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
