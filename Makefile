@@ -2,7 +2,11 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-DATA   ?=
+# What `make run` evaluates: a benchmark file, or stories made on the spot; and by which model: a scripted one that
+# answers by rule, or the one named here, at OPENAI_BASE_URL.
+DATA   ?= $(RECTOM_DATA)
+MODEL  ?=
+FRESH  := .rectom/stories.json
 
 .PHONY: install run test lint format lock clean
 
@@ -13,6 +17,12 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+run: install
+	@$(if $(DATA),true,$(BIN)/rectom generate hitom --stories 20 --chapters 2 --tell --seed 1 --out $(FRESH))
+	@$(if $(MODEL),,$(BIN)/python -m tests.fake_openai --) \
+	  $(BIN)/rectom run $(if $(DATA),hitom/400,hitom/cotp) --data $(or $(DATA),$(FRESH)) --model $(or $(MODEL),scripted)
+	@$(if $(MODEL),,echo "(The scripted model answers by rule and never errs: this shows the machinery, not a model's skill.)")
 
 test: install
 	$(BIN)/python -m pytest

@@ -75,7 +75,7 @@ def start(port: int | None = None) -> str:
     """
     if running := status():
         raise SettingsError(f"a server runs already at {running}; stop it with: rectom server stop")
-    port = port or _free_port()
+    port = port or free_port()
     _note().parent.mkdir(parents=True, exist_ok=True)
     log = home() / "prefect" / "server.log"
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", _HOST, "--port", str(port)]
@@ -144,7 +144,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])

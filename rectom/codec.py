@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from rectom.events import Delta, Event, Kind
-from rectom.facts import Fact, State, printed
+from rectom.facts import EMPTY, Fact, State, printed
 from rectom.perspective import Observability, Perspective
 
 
@@ -48,10 +49,23 @@ def observability_from_json(data: Mapping[str, Any]) -> Observability:
 
 
 def perspective_to_json(perspective: Perspective) -> dict[str, Any]:
-    """`{"chain", "states", "events", "vantage"}`, an entry a step; of each event only whether it was observed."""
+    """`{"chain", "deltas", "events", "vantage"}`, an entry a step.
+
+    `deltas` are `[added, removed]` facts from one state to the next, from s_0 = ∅; of each event is kept only
+    whether the holder observed it.
+    """
+    states = (EMPTY, *perspective.states)
     return {
         "chain": list(perspective.chain),
-        "states": [printed(state) for state in perspective.states],
+        "deltas": [[printed(now - before), printed(before - now)] for before, now in pairwise(states)],
         "events": [event is not None for event in perspective.events],
         "vantage": list(perspective.vantage),
     }
+
+
+def states_from_json(data: Mapping[str, Any]) -> list[State]:
+    """The states of a perspective from `perspective_to_json`, by Eq. 1 along its deltas."""
+    states = [EMPTY]
+    for added, removed in data["deltas"]:
+        states.append(Delta(state_from_json(added), state_from_json(removed)).apply(states[-1]))
+    return states[1:]

@@ -81,15 +81,21 @@ def printed(facts: Iterable[Fact]) -> list[str]:
     return sorted(map(str, facts))
 
 
-def read_fact(text: str, start: int) -> tuple[Fact, int]:
+#: Deeper nesting than this is refused, so that no text can exhaust the interpreter's stack.
+_DEEPEST: Final = 50
+
+
+def read_fact(text: str, start: int, depth: int = 0) -> tuple[Fact, int]:
     """Read a fact that begins at `start`; returns it and the place behind it. Raises FormulaError."""
+    if depth > _DEEPEST:
+        raise FormulaError(f"a fact nested more than {_DEEPEST} deep at {start}")
     predicate, place = read_name(text, start)
     place = _skip(text, place)
     if text[place : place + 1] != "(":
         raise FormulaError(f"expected '(' after {predicate!r} at {place} in {text!r}")
     args: list[str | Fact] = []
     while not args or text[place] == ",":
-        argument, place = _read_argument(text, place + 1)
+        argument, place = _read_argument(text, place + 1, depth)
         args.append(argument)
         if text[place : place + 1] not in {",", ")"} or place >= len(text):
             raise FormulaError(f"expected ',' or ')' at {place} in {text!r}")
@@ -105,11 +111,11 @@ def read_name(text: str, start: int) -> tuple[str, int]:
     return found[0], found.end()
 
 
-def _read_argument(text: str, start: int) -> tuple[str | Fact, int]:
+def _read_argument(text: str, start: int, depth: int) -> tuple[str | Fact, int]:
     name, place = read_name(text, start)
     after = _skip(text, place)
     if text[after : after + 1] == "(":
-        fact, place = read_fact(text, start)
+        fact, place = read_fact(text, start, depth + 1)
         return fact, _skip(text, place)
     return name, after
 

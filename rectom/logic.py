@@ -3,7 +3,7 @@
     φ, ψ ::= x | ¬φ | (φ → ψ) | B_a φ
 
 written `in(ball,box)`, `~φ`, `φ -> ψ` and `B[Anne] φ`. `φ & ψ` abbreviates `~(φ -> ~ψ)`, and `φ | ψ` abbreviates
-`~φ -> ψ`. `~` and `B[a]` bind most tightly, then `&`, then `|`, then `->`, which groups to the right.
+`~φ -> ψ`. `~` and `B[a]` bind most tightly, then `&`, then `|`, then `->`; each groups to the right.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def parse(text: str) -> Formula:
 _TOKEN: Final = re.compile(r"\s*(->|[~&|()]|B\[\s*([\w'.-]+)\s*\])\s*")
 
 #: Deeper nesting than this is refused, so that no text can exhaust the interpreter's stack.
-_DEEPEST: Final = 200
+_DEEPEST: Final = 100
 
 
 def _implication(text: str, start: int, depth: int = 0) -> tuple[Formula, int]:
@@ -114,17 +114,17 @@ def _implication(text: str, start: int, depth: int = 0) -> tuple[Formula, int]:
 
 def _disjunction(text: str, start: int, depth: int) -> tuple[Formula, int]:
     left, place = _conjunction(text, start, depth)
-    while (found := _TOKEN.match(text, place)) and found[1] == "|":
-        right, place = _conjunction(text, found.end(), depth)
-        left = either(left, right)
+    if (found := _TOKEN.match(text, place)) and found[1] == "|":
+        right, place = _disjunction(text, found.end(), depth + 1)
+        return either(left, right), place
     return left, place
 
 
 def _conjunction(text: str, start: int, depth: int) -> tuple[Formula, int]:
     left, place = _unary(text, start, depth)
-    while (found := _TOKEN.match(text, place)) and found[1] == "&":
-        right, place = _unary(text, found.end(), depth)
-        left = both(left, right)
+    if (found := _TOKEN.match(text, place)) and found[1] == "&":
+        right, place = _conjunction(text, found.end(), depth + 1)
+        return both(left, right), place
     return left, place
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from cache import digest
@@ -10,6 +11,7 @@ from rectom.codec import observability_to_json, perspective_to_json
 from rectom.events import Delta
 from rectom.facts import printed
 from rectom.perspective import Hearing, Observability, Perspective, recurse
+from rectom.reader.rules import present
 from rectom.rules import Rules
 from tasks.global_state import global_perspective
 from tasks.observability import observed
@@ -18,7 +20,7 @@ from tasks.stage import Stage
 
 
 class _Observer:
-    """Gives the recursion what the observability stage found, and asks the reader for the rest."""
+    """Gives the recursion what the observability stage found, and asks the reader how beliefs are revised."""
 
     def __init__(self, run: Run, story: str) -> None:
         self._run = run
@@ -30,9 +32,12 @@ class _Observer:
         return self._run.reader.rules
 
     async def observability(self, source: Perspective, character: str) -> Observability:
+        able = observed(self._run, self._story, character)
         if source.presence() == self._presence:
-            return observed(self._run, self._story, character)
-        return await self._run.reader.observability(source, character)
+            return able
+        # A reader denied somebody an entry or exit, so that this source has other presence facts than the world:
+        # then they alone say where the character is.
+        return replace(able, rooms=tuple(present(state, character, self.rules) for state in source.states))
 
     async def revise(self, hearing: Hearing) -> Delta:
         return await self._run.reader.revise(hearing)
@@ -51,7 +56,6 @@ def _fields(run: Run, question: str) -> dict[str, Any]:
         "observability": digest([observability_to_json(observed(run, story, name)) for name in chain]),
         "rules": run.reader.rules.fields(),
         "revise": run.reader.fields("revise"),
-        "observe": run.reader.fields("observe"),
     }
 
 

@@ -1,7 +1,7 @@
 """Line 9 of Algorithm 1: what each character of a chain is in a position to observe.
 
-Asked once a story and character: presence facts and events are the same in every perspective of a story, since
-everyone learns of entries and exits. Where a perspective differs all the same, completion asks anew.
+Asked once a story and character: the presence facts are the same in every perspective of a story, since everyone
+learns of entries and exits, and of the events a nested character learns those that everyone before him learns, too.
 """
 
 from __future__ import annotations

@@ -121,11 +121,21 @@ class Run:
         latest = self.store.get("latest", self.place(stage, item))
         if latest and latest["outcome"] != "ok" and latest["fields"] == fields:
             return Verdict(Reason.FAILED_BEFORE, details=(latest["outcome"],))
-        return compare(latest["fields"] if latest else None, fields)
+        return compare(*_told_apart(latest["fields"], fields)) if latest else Verdict(Reason.FIRST_RUN)
 
     def place(self, stage: str, item: str) -> str:
         """Where the latest fields of an item are kept, whatever they were."""
         return digest({"stage": stage, "benchmark": self.benchmark.name, "item": item})
+
+
+def _told_apart(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two sets of fields, of readers of different kinds only the kinds: the rest cannot be compared."""
+    before, now = dict(old), dict(new)
+    for name, field_ in new.items():
+        was = old.get(name)
+        if isinstance(field_, Mapping) and isinstance(was, Mapping) and field_.get("by") != was.get("by"):
+            before[name], now[name] = {"by": was.get("by")}, {"by": field_.get("by")}
+    return before, now
 
 
 _current: ContextVar[Run] = ContextVar("run")

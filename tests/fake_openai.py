@@ -13,6 +13,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -93,7 +94,10 @@ def revise(system: str, given: Fields) -> Any:
     belief = frozenset(map(Fact.parse, given["Belief before"].split())) if given["Belief before"] != "nothing" else []
     holder = given["Belief of"].removeprefix("what ").replace(" thinks", "").split(" that ")
     hearing = Hearing(
-        tuple(holder), Event(Kind.TRANSIENT, occurrence=said), frozenset(belief), tuple(given["Order of leaving"].split(", "))
+        tuple(holder),
+        Event(Kind.TRANSIENT, occurrence=said),
+        frozenset(belief),
+        tuple(given["Order of leaving"].split(", ")),
     )
     if not convinces(hearing, rules_of(system)):
         return {"convinced": False, "added_facts": [], "removed_facts": []}
@@ -158,6 +162,8 @@ class FakeOpenAI:
     asked: Counter[str] = field(default_factory=Counter)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keep_bodies: bool = False
+    first: float = 0.0
+    last: float = 0.0
 
     @property
     def base_url(self) -> str:
@@ -166,6 +172,7 @@ class FakeOpenAI:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=1 << 24)
         app.add_routes([web.post("/v1/chat/completions", self._chat), web.get("/v1/models", self._models)])
+        app.add_routes([web.get("/stats", self._stats)])
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=2048)
@@ -179,18 +186,25 @@ class FakeOpenAI:
     async def _models(self, _: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model"}]})
 
+    async def _stats(self, _: web.Request) -> web.Response:
+        """Calls so far, and the seconds from the first one's arrival to the last one's reply."""
+        return web.json_response({"calls": self.asked.total(), "span_s": self.last - self.first})
+
     async def _chat(self, request: web.Request) -> web.Response:
         body = await request.json()
+        self.first = self.first or time.monotonic()
         if self.keep_bodies:
             self.bodies.append(body)
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
-        if body["model"] != self.model:
+        if body["model"] not in {self.model, "scripted"}:
             error = {"message": f"The model `{body['model']}` does not exist", "code": "model_not_found"}
             return web.json_response({"error": error}, status=404)
         step = body["response_format"]["json_schema"]["name"]
         self.asked[step] += 1
-        return web.json_response(self._completion(body, json.dumps(self._reply(step, body))))
+        reply = self._completion(body, json.dumps(self._reply(step, body)))
+        self.last = time.monotonic()
+        return web.json_response(reply)
 
     def _reply(self, step: str, body: dict[str, Any]) -> Any:
         system, user = body["messages"][0]["content"], body["messages"][1]["content"]

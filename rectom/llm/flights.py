@@ -82,9 +82,7 @@ class Flights:
 
 def _result(task: asyncio.Task[Reply]) -> Reply:
     if task.cancelled():
-        raise EndpointError(
-            "the client was closed while the request was in flight; ask again with an open one"
-        )
+        raise EndpointError("the client was closed while the request was in flight; ask again with an open one")
     fault = task.exception()
     if isinstance(fault, RectomError):
         # Everyone who waits gets an error of their own: one instance raised in many tasks piles up their

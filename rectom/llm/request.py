@@ -151,9 +151,7 @@ def encode(value: object) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError as fault:
-        raise DataError(
-            f"a request cannot be written as JSON ({fault}); look for half characters in it"
-        ) from None
+        raise DataError(f"a request cannot be written as JSON ({fault}); look for half characters in it") from None
 
 
 def _digest(value: object) -> str:

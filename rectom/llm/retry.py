@@ -46,9 +46,7 @@ def named_wait(headers: Mapping[str, str], now: datetime) -> float | None:
     asked = headers.get("Retry-After", "").strip()
     if _SECONDS.fullmatch(asked):
         return float(asked)
-    return (
-        _until_date(asked, now) if asked else _until_reset(headers.get("X-RateLimit-Reset", "").strip(), now)
-    )
+    return _until_date(asked, now) if asked else _until_reset(headers.get("X-RateLimit-Reset", "").strip(), now)
 
 
 def _until_date(text: str, now: datetime) -> float | None:

@@ -142,7 +142,5 @@ def _repaired(request: ChatRequest, reply: Reply, fault: str) -> ChatRequest:
     # Chat templates want the turns to alternate and not to be empty; a runaway reply is quoted by its
     # beginning.
     bad = Message("assistant", reply.text[:_QUOTED] or _NO_TEXT)
-    ask = Message(
-        "user", f"That reply cannot be used: {fault}. Answer again, with one JSON object and nothing else."
-    )
+    ask = Message("user", f"That reply cannot be used: {fault}. Answer again, with one JSON object and nothing else.")
     return replace(request, messages=(*request.messages, bad, ask))

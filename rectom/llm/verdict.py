@@ -94,11 +94,7 @@ class Judge:
         words = self.tidy(server_words(response.body))
         if response.status in _BUSY | _PASSING or response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return self._passing(response, words)
-        if (
-            response.status in _REJECTED
-            and _offers_structure(request, structured)
-            and _NO_STRUCTURE.search(words)
-        ):
+        if response.status in _REJECTED and _offers_structure(request, structured) and _NO_STRUCTURE.search(words):
             return NoStructure(words)
         return Never(self._refusal(response, request, words))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 from rectom import prompts, schemas
@@ -55,7 +56,7 @@ class ModelReader:
         said = {choice: self.rules.fields()[choice] for choice in _SAID.get(step, ())}
         fields = {**self._asker.fields(*PROMPTS[step]), **({"rules": said} if said else {})}
         if step in {"abstract", "revise"}:
-            fields["note"] = self._note
+            fields["note"] = sha256(self._note.encode()).hexdigest()
         if step == "abstract":
             fields["window"] = self._window or "story"
         return fields

@@ -1,0 +1,192 @@
+"""A trace as rows and columns: a row a step of the story, a column a perspective along the character chain.
+
+The page and the terminal show the same drawing. Its words: a cell says what the state holds of the object asked
+for, what changed at that step, and how the holder came by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from rectom.codec import events_from_json, states_from_json
+from rectom.errors import DataError, FormulaError, StoryError
+from rectom.events import Event, Kind
+from rectom.facts import EMPTY, Fact, State
+from rectom.grammar import read_question
+
+#: What column 0 is called.
+WORLD: Final = "World"
+
+
+class Mark(StrEnum):
+    """How a holder came by his state at a step."""
+
+    WORLD = " "  #: nobody's belief: the world itself
+    OBSERVED = "o"  #: saw it, from the room that he was in
+    HEARD = "h"  #: learned of the event from elsewhere, or heard a claim that did not change what he believes
+    REVISED = "!"  #: believes what he heard
+    INHERITED = "."  #: observed nothing, and believes what he believed before
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One perspective at one step.
+
+    `holds` is what the state says of the object asked for; `changes` are the facts that came (`+`) and went (`-`)
+    at this step, in short form; `where` is the room from which the step was observed.
+    """
+
+    mark: Mark
+    where: str
+    holds: tuple[str, ...]
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One perspective: whose it is, a cell a step, and the facts of its final state in short form."""
+
+    chain: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    final: tuple[str, ...]
+
+    @property
+    def holder(self) -> str:
+        """The character whose perspective it is, or the world."""
+        return self.chain[-1] if self.chain else WORLD
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """What the final state says of the object asked for."""
+        return self.cells[-1].holds if self.cells else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A trace, drawn as far as it came.
+
+    `lines` and `events` are parallel where there are events; an event is its facts in the paper's notation, signed.
+    `thing` is the object asked for, None if the question does not say. `missing` are the characters whose
+    perspectives were not built.
+    """
+
+    thing: str | None
+    lines: tuple[str, ...]
+    events: tuple[tuple[str, ...], ...]
+    columns: tuple[Column, ...]
+    missing: tuple[str, ...]
+
+    @classmethod
+    def of(cls, trace: Mapping[str, Any]) -> Drawing:
+        """Draw a line of `traces.jsonl`. Raises DataError if it is none."""
+        try:
+            return _draw(trace)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, FormulaError) as error:
+            raise DataError(
+                f"the trace of question {trace.get('id')} cannot be read ({type(error).__name__}: {error}); "
+                "run the same command again to write it anew"
+            ) from None
+
+
+def _draw(trace: Mapping[str, Any]) -> Drawing:
+    thing = _thing(trace)
+    events = events_from_json(trace.get("events") or ())
+    world = trace.get("world")
+    perspectives = [world, *(trace.get("perspectives") or ())] if world else []
+    built = max(len(perspectives) - 1, 0)
+    return Drawing(
+        thing,
+        tuple(trace["lines"]),
+        tuple(map(_notation, events)),
+        tuple(_column(data, events, thing) for data in perspectives),
+        tuple((trace.get("chain") or ())[built:]),
+    )
+
+
+def _thing(trace: Mapping[str, Any]) -> str | None:
+    """The object asked for: of the reduced question, or else of the question as it was put."""
+    for text in (trace.get("reduced"), trace["question"]):
+        try:
+            return read_question(text or "")[1]
+        except StoryError:
+            continue
+    return None
+
+
+def _column(data: Mapping[str, Any], events: tuple[Event, ...], thing: str | None) -> Column:
+    chain, states = tuple(data["chain"]), states_from_json(data)
+    cells = []
+    for step, (state, event) in enumerate(zip(states, events, strict=True)):
+        before = states[step - 1] if step else EMPTY
+        changes = _changes(state - before, before - state, thing)
+        where = (data["vantage"][step] or "") if chain else ""
+        noticed = bool(data["events"][step])
+        mark = _mark(event.kind, noticed, where, changes) if chain else Mark.WORLD
+        cells.append(Cell(mark, where, _holds(state, thing), changes))
+    final = states[-1] if states else EMPTY
+    return Column(chain, tuple(cells), tuple(_short(final, thing, most=len(final))))
+
+
+def _mark(kind: Kind, noticed: bool, where: str, changes: tuple[str, ...]) -> Mark:
+    if noticed and kind is Kind.TRANSIENT:
+        return Mark.REVISED if changes else Mark.HEARD
+    if where:
+        return Mark.OBSERVED
+    return Mark.HEARD if noticed else Mark.INHERITED
+
+
+def _holds(state: State, thing: str | None) -> tuple[str, ...]:
+    if thing is None:
+        return tuple(_short((fact for fact in state if fact.predicate == "in"), None))
+    return tuple(sorted(str(fact.args[1]) for fact in state if fact.slot and str(fact.args[0]) == thing))
+
+
+def _changes(added: State, removed: State, thing: str | None) -> tuple[str, ...]:
+    return (*(f"+{text}" for text in _short(added, thing)), *(f"-{text}" for text in _short(removed, thing)))
+
+
+def _short(facts: Iterable[Fact], thing: str | None, most: int = 2) -> list[str]:
+    """Facts as people say them: `box`, `ball in box`, `Anne, Bob @hall`, or a number where there are more names."""
+    rooms, other = _apart(facts)
+    said = [_said(fact, thing) for fact in other]
+    people = (f"{', '.join(names) if len(names) <= most else len(names)} @{room}" for room, names in rooms.items())
+    return [*said, *people]
+
+
+def _said(fact: Fact, thing: str | None) -> str:
+    if not fact.slot:
+        return str(fact)
+    subject, value = map(str, fact.args)
+    return value if subject == thing else f"{subject} {fact.predicate} {value}"
+
+
+def _apart(facts: Iterable[Fact]) -> tuple[dict[str, list[str]], list[Fact]]:
+    """The names in each room, and the facts that do not say who is where; both sorted."""
+    rooms: dict[str, list[str]] = {}
+    other = []
+    for fact in sorted(facts, key=str):
+        if fact.slot and fact.predicate == "in_room":
+            rooms.setdefault(str(fact.args[1]), []).append(str(fact.args[0]))
+        else:
+            other.append(fact)
+    return rooms, other
+
+
+def _notation(event: Event) -> tuple[str, ...]:
+    """The event facts, signed; entries into a room (and exits) written as one: `+in_room({Anne,Bob},hall)`."""
+    if event.occurrence:
+        return (str(event.occurrence),)
+    signed = (("+", event.delta.added), ("-", event.delta.removed))
+    return tuple(f"{sign}{text}" for sign, facts in signed for text in _joined(facts))
+
+
+def _joined(facts: State) -> list[str]:
+    rooms, other = _apart(facts)
+    return [*map(str, other), *(f"in_room({_set(names)},{room})" for room, names in rooms.items())]
+
+
+def _set(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"

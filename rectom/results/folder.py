@@ -1,0 +1,142 @@
+"""The run folder: `manifest.json`, `results.jsonl`, `traces.jsonl`, `report.html` and `tables/`.
+
+Lines are appended as questions end. What a crash tore off in the middle of a line is not read; at the end of a
+run the files are written anew, a line a question, in the order of the benchmark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import orjson
+
+from rectom.errors import DataError, SettingsError
+from rectom.results.outcome import Outcome, Trace
+
+_PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+
+
+class RunFolder:
+    """One run's folder; a context manager while lines are appended."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._results: BinaryIO | None = None
+        self._traces: BinaryIO | None = None
+
+    @property
+    def report(self) -> Path:
+        """Where the page is."""
+        return self.folder / "report.html"
+
+    def open(self, settings: Mapping[str, Any]) -> Self:
+        """Make the folder for a run with these settings, or take it up again.
+
+        Raises SettingsError if it holds a run with other settings.
+        """
+        before = self.manifest() if (self.folder / "manifest.json").exists() else None
+        if before and before.get("settings") != settings:
+            changed = sorted(k for k in settings if before.get("settings", {}).get(k) != settings[k])
+            raise SettingsError(
+                f"{self.folder} holds a run with other settings ({', '.join(changed)}); choose another --name"
+            )
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._results = (self.folder / "results.jsonl").open("ab")
+            self._traces = (self.folder / "traces.jsonl").open("ab")
+        except OSError as error:
+            raise SettingsError(f"cannot write to {self.folder}: {error.strerror}; choose another --runs") from None
+        for file in (self._results, self._traces):
+            # Ends what a crash may have torn off, so that the next line stands by itself.
+            if file.tell() and not _ends_with_newline(Path(file.name)):
+                file.write(b"\n")
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in (self._results, self._traces):
+            if file:
+                file.close()
+
+    def append(self, outcome: Outcome, trace: Trace) -> None:
+        """Add a question that ended."""
+        assert self._results
+        assert self._traces
+        for file, line in ((self._results, outcome), (self._traces, trace)):
+            file.write(orjson.dumps(line.to_json(), option=orjson.OPT_APPEND_NEWLINE))
+            file.flush()
+
+    def finish(self, outcomes: Iterable[Outcome], traces: Iterable[Trace]) -> None:
+        """Write both files anew, each question once."""
+        self._write_lines("results.jsonl", (outcome.to_json() for outcome in outcomes))
+        self._write_lines("traces.jsonl", (trace.to_json() for trace in traces))
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Write `manifest.json`."""
+        self.write("manifest.json", orjson.dumps(manifest, option=_PRETTY))
+
+    def write(self, name: str, data: bytes) -> Path:
+        """Write a file of the folder as a whole: it is the old one or the new one, never half of either."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        part.write_bytes(data)
+        part.replace(path)
+        return path
+
+    def manifest(self) -> dict[str, Any]:
+        """The manifest. Raises DataError if the folder holds no run."""
+        path = self.folder / "manifest.json"
+        try:
+            manifest = orjson.loads(path.read_bytes())
+        except FileNotFoundError:
+            raise DataError(f"{self.folder} holds no run") from None
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise DataError(f"{path} cannot be read ({error}); run the same command again to mend it") from None
+        if not isinstance(manifest, dict):
+            raise DataError(f"{path} is not a manifest; run the same command again to mend it")
+        return manifest
+
+    def results(self) -> dict[str, dict[str, Any]]:
+        """The line of each question, the last one where there are several."""
+        return {line["id"]: line for line in self._lines("results.jsonl")}
+
+    def trace(self, question_id: str) -> dict[str, Any]:
+        """The trace of a question. Raises DataError if the run has none."""
+        found = [line for line in self._lines("traces.jsonl") if line["id"] == question_id]
+        if not found:
+            known = list(self.results())
+            raise DataError(f"{self.folder.name} has no question {question_id!r}; it has {_some(known)}")
+        return found[-1]
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        try:
+            with (self.folder / name).open("rb") as file:
+                for line in file:
+                    try:
+                        data = orjson.loads(line)
+                    except orjson.JSONDecodeError:
+                        continue  # torn off by a crash
+                    if isinstance(data, dict) and "id" in data:
+                        yield data
+        except FileNotFoundError:
+            raise DataError(f"{self.folder} has no {name}: not a run, or one that never began") from None
+
+    def _write_lines(self, name: str, lines: Iterable[dict[str, Any]]) -> None:
+        self.write(name, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:8])
+    return f"{shown} … ({len(names)} in all)" if len(names) > 8 else shown or "none yet"

@@ -1,0 +1,59 @@
+"""The outcome of one question, as a line of `results.jsonl`, and its trace, a line of `traces.jsonl`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One question and what came of it.
+
+    `failed_step` names the semantic step that failed for good; such a question counts as wrong. `calls` and
+    `tokens` (prompt and completion) are all that the answer rests on, as if no other question had shared them.
+    """
+
+    id: str
+    story_id: str
+    order: int | None
+    gold: str | None
+    predicted: str | None
+    correct: bool
+    failed_step: str | None
+    calls: int
+    tokens: int
+
+    def to_json(self) -> dict[str, Any]:
+        """A line of `results.jsonl`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """How the answer to a question came about.
+
+    `events`, `world` and `perspectives` are JSON of `rectom.codec`; `failure` is `{"step", "why"}`; `calls` the
+    model calls, each with its step, key and tokens.
+    """
+
+    id: str
+    story_id: str
+    question: str
+    choices: list[str]
+    lines: list[str]
+    chain: list[str] | None = None
+    reduced: str | None = None
+    events: list[dict[str, Any]] | None = None
+    world: Mapping[str, Any] | None = None
+    perspectives: list[dict[str, Any]] | None = None
+    final: list[str] | None = None
+    predicted: str | None = None
+    gold: str | None = None
+    failure: Mapping[str, str] | None = None
+    calls: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """A line of `traces.jsonl`."""
+        return asdict(self)

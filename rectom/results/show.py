@@ -1,0 +1,156 @@
+"""One question in the terminal: how its answer came about, step by step, along the character chain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from rectom.results.drawing import WORLD, Cell, Column, Drawing, Mark
+
+_STYLES: Final = {
+    Mark.WORLD: "",
+    Mark.OBSERVED: "cyan",
+    Mark.HEARD: "",
+    Mark.REVISED: "bold magenta",
+    Mark.INHERITED: "dim",
+}
+_SIGNS: Final = {"+": "green", "-": "red"}
+#: Blanks between two columns.
+_GAP: Final = 2
+_LEGEND: Final = (
+    "o observed (from the room named)   h heard of the event   . inherited\n"
+    "! revised by what was heard   + came   - went   @room who is there"
+)
+
+
+def table(trace: Mapping[str, Any]) -> RenderableType:
+    """All that a trace tells: the question and its answer, a row a step and a column a perspective, the calls.
+
+    As wide as the console is, down to 80 columns; without colour it says the same. Raises DataError for a trace
+    that cannot be read.
+    """
+    drawing = Drawing.of(trace)
+    parts: list[RenderableType] = [_header(trace), "", _Steps(drawing), Text(_LEGEND, style="dim")]
+    if drawing.missing:
+        parts.append(Text(f"Not built: the perspectives of {', '.join(drawing.missing)}.", style="bold red"))
+    calls = trace.get("calls") or ()
+    return Group(*parts, "", _calls(calls) if calls else Text("No model was asked.", style="dim"))
+
+
+def _header(trace: Mapping[str, Any]) -> Table:
+    failure = trace.get("failure")
+    chain = trace.get("chain")
+    fields = {
+        f"Question {trace['id']}": f"{trace['question']}  (story {trace['story_id']})",
+        "Choices": ", ".join(trace.get("choices") or ()),
+        "Chain": "not read" if chain is None else " → ".join([WORLD, *chain]),
+        "Reduced": trace.get("reduced") or "not reduced",
+        "Answer": _verdict(trace),
+        "Failed at": f"{failure['step']}: {failure['why']}" if failure else "",
+    }
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in fields.items():
+        if text:
+            grid.add_row(name, Text(text, style="bold red" if name == "Failed at" else ""))
+    return grid
+
+
+def _verdict(trace: Mapping[str, Any]) -> str:
+    predicted, gold = trace.get("predicted"), trace.get("gold")
+    if predicted is None or trace.get("failure"):
+        return f"none; the label is {gold}" if gold else "none"
+    if gold is None:
+        return f"{predicted}; there is no label"
+    return f"{predicted}, right" if predicted == gold else f"{predicted}, wrong: the label is {gold}"
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The table of the steps. Knows its width when it is printed, and breaks long names to fit."""
+
+    drawing: Drawing
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns, number = self.drawing.columns, max(2, len(str(len(self.drawing.lines))))
+        room = options.max_width - number - _GAP * (len(columns) + 1)
+        each = min(24, int(room * 0.72) // len(columns)) if columns else 0
+        story = min(60, room - each * len(columns))
+        grid = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
+        grid.show_footer = bool(columns)
+        grid.add_column("#", "", width=number, justify="right", style="dim")
+        grid.add_column("Story", "Final state", width=story, overflow="fold")
+        for column in columns:
+            grid.add_column(_head(column, each), _foot(column, each), width=each, overflow="fold")
+        for step, line in enumerate(self.drawing.lines):
+            grid.add_row(str(step + 1), self._line(step, line, story), *_cells(columns, step, each))
+        yield grid
+
+    def _line(self, step: int, line: str, width: int) -> Text:
+        """The line, and its event where the changes of the world do not show it."""
+        event = self.drawing.events[step] if step < len(self.drawing.events) else ()
+        if self.drawing.columns:
+            event = tuple(fact for fact in event if fact[0] not in _SIGNS)
+        return _lines([(line, ""), *((fact, _SIGNS.get(fact[0], "magenta")) for fact in event)], width)
+
+
+def _head(column: Column, width: int) -> Text:
+    above = [(f"{name} thinks", "dim") for name in column.chain[:-1]]
+    return _lines([*above, (column.holder, "bold")], width)
+
+
+def _foot(column: Column, width: int) -> Text:
+    return _lines([(", ".join(column.answer) or "nothing", "bold")], width)
+
+
+def _cells(columns: Sequence[Column], step: int, width: int) -> Iterator[Text]:
+    for column in columns:
+        before = column.cells[step - 1] if step else None
+        yield _cell(column.cells[step], before, width) if step < len(column.cells) else Text("")
+
+
+def _cell(cell: Cell, before: Cell | None, width: int) -> Text:
+    style = _STYLES[cell.mark]
+    indent = "" if cell.mark is Mark.WORLD else f"{cell.mark} "
+    lines = [(f"{indent}{', '.join(cell.holds) or 'nothing'}", style)]
+    if cell.where and not (before and before.where == cell.where):
+        lines.append((f"  from {cell.where}", style))
+    return _lines([*lines, *((f"  {change}", _SIGNS[change[0]]) for change in cell.changes)], width)
+
+
+def _lines(texts: Iterable[tuple[str, str]], width: int) -> Text:
+    """Styled lines, each broken to the width behind blanks and the joints of names, and hanging as it began."""
+    broken = [(part, style) for text, style in texts for part in _broken(text, width)]
+    return Text("\n").join(Text(part, style) for part, style in broken)
+
+
+def _broken(text: str, width: int) -> Iterator[str]:
+    line, hang = "", "  " if text[1:2] == " " or text[:1] == " " else ""
+    for piece in re.findall(r"[^\s_,(]*[\s_,(]*", text):
+        if line.strip() and len(line) + len(piece.rstrip()) > width:
+            yield line.rstrip()
+            line = hang
+        line += piece
+    yield line.rstrip()
+
+
+def _calls(calls: Sequence[Mapping[str, Any]]) -> Table:
+    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
+    grid.add_column("call")
+    for name in ("prompt", "completion", "cached", "seconds"):
+        grid.add_column(name, justify="right")
+    for name in ("source", "outcome", "key"):
+        grid.add_column(name)
+    for call in calls:
+        numbers = (call["prompt"], call["completion"], call["cached"], f"{call['latency_s']:.2f}")
+        words = (call["source"], call["outcome"], call["key"][:12])
+        grid.add_row(Text(call["step"]), *map(str, numbers), *map(Text, words))
+    return grid

@@ -1,0 +1,108 @@
+"""The numbers of a run: accuracy by order with intervals, calls and tokens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from rectom.results.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Right answers among questions. Failed questions stay in the denominator."""
+
+    questions: int
+    correct: int
+
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome]) -> Score:
+        """Count outcomes."""
+        return cls(len(outcomes), sum(outcome.correct for outcome in outcomes))
+
+    @property
+    def accuracy(self) -> float:
+        """The share that is right, 0 to 1; 0 of no questions."""
+        return self.correct / self.questions if self.questions else 0.0
+
+    def interval(self, z: float = 1.96) -> tuple[float, float]:
+        """Wilson's interval for the accuracy; 95 % by default."""
+        n = self.questions
+        if not n:
+            return 0.0, 1.0
+        centre = (self.accuracy + z * z / (2 * n)) / (1 + z * z / n)
+        half = z * sqrt(self.accuracy * (1 - self.accuracy) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+        return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Calls and tokens of a run.
+
+    `sent`, `retried`: requests to the server. `cached`: different replies that were in the store before. `shared`:
+    further asks for a reply that another question of the run had asked for. `prompt`, `completion`, `reasoning` and
+    `provider_cached` are tokens over the different replies, whenever they were paid; `billed` is what this run
+    paid for; `standalone` what the questions would cost if none shared anything (the paper's measure).
+    """
+
+    sent: int = 0
+    cached: int = 0
+    shared: int = 0
+    retried: int = 0
+    prompt: int = 0
+    completion: int = 0
+    reasoning: int = 0
+    provider_cached: int = 0
+    billed: int = 0
+    standalone: int = 0
+
+    def calls(self) -> dict[str, int]:
+        """The calls, under the names of the JSON line."""
+        return {"sent": self.sent, "cached": self.cached, "shared": self.shared, "retried": self.retried}
+
+    def tokens(self) -> dict[str, int]:
+        """The tokens, under the names of the JSON line."""
+        return {
+            "prompt": self.prompt,
+            "completion": self.completion,
+            "reasoning": self.reasoning,
+            "cached": self.provider_cached,
+            "billed": self.billed,
+            "standalone": self.standalone,
+        }
+
+
+def by_order(outcomes: Iterable[Outcome]) -> dict[str, Score]:
+    """The score of each order, lowest first; `-` where the benchmark states none."""
+    groups: dict[int | None, list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.order, []).append(outcome)
+    orders = sorted(groups, key=lambda order: -1 if order is None else order)
+    return {"-" if order is None else str(order): Score.of(groups[order]) for order in orders}
+
+
+def failures(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """How many questions failed, by the step that failed."""
+    return dict(Counter(outcome.failed_step for outcome in outcomes if outcome.failed_step).most_common())
+
+
+def summary_line(identity: Mapping[str, str], outcomes: Sequence[Outcome], cost: Cost, wall_s: float) -> dict[str, Any]:
+    """The line of JSON that `rectom run --json` ends with."""
+    score = Score.of(outcomes)
+    return {
+        **identity,
+        "questions": score.questions,
+        "correct": score.correct,
+        "failed": sum(failures(outcomes).values()),
+        "accuracy": round(score.accuracy, 6),
+        "by_order": {
+            order: {"questions": group.questions, "correct": group.correct}
+            for order, group in by_order(outcomes).items()
+        },
+        "calls": cost.calls(),
+        "tokens": cost.tokens(),
+        "wall_s": round(wall_s, 3),
+    }
