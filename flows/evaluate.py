@@ -92,9 +92,8 @@ async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Ev
             manifest = {"run": folder.folder.name, "state": "running", "settings": described, **_circumstances(started)}
             folder.write_manifest(manifest)
             run = Run(benchmark, reader, store, forced=settings.forced)
-            note = lambda: f"{stats.sent} sent, {stats.cached + stats.shared} from cache"  # noqa: E731
-            with Meter(len(benchmark.questions), console, note) as meter, running(run):
-                run.finished = _append(run, folder, meter)
+            with Meter(run, stats, console) as meter, running(run):
+                run.ended = _append(run, folder, meter)
                 try:
                     await conduct(Evaluation(settings, run, folder, stats, meter))
                 except BaseException as error:
@@ -104,12 +103,13 @@ async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Ev
         return _finish(run, folder, stats, manifest, time.monotonic() - begun)
 
 
-def _append(run: Run, folder: RunFolder, meter: Meter) -> Callable[[str], None]:
-    def finished(question: str) -> None:
-        folder.append(outcome_of(run, question), trace_of(run, question))
-        meter.one_more()
+def _append(run: Run, folder: RunFolder, meter: Meter) -> Callable[[str, str], None]:
+    def ended(stage: str, item: str) -> None:
+        if stage == "answering":
+            folder.append(outcome_of(run, item), trace_of(run, item))
+        meter.refresh()
 
-    return finished
+    return ended
 
 
 def _finish(run: Run, folder: RunFolder, stats: Stats, manifest: dict[str, Any], wall_s: float) -> Evaluated:

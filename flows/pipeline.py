@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
@@ -33,6 +34,9 @@ STAGES: Final[dict[str, tuple[Stage, StageFunction]]] = {
 _LARGEST_SHARD: Final = 25
 _FEWEST_SHARDS: Final = 4
 
+#: At most so many shards at once: enough to fill any limit on requests, and the first ones end long before the last.
+_MOST_AT_ONCE: Final = 8
+
 
 def shards(run: Run, size: int | None = None) -> list[list[str]]:
     """The stories of a run in shards of a size, or of one that suits their number."""
@@ -44,7 +48,13 @@ def shards(run: Run, size: int | None = None) -> list[list[str]]:
 async def pipeline(parts: Sequence[Sequence[str]], run_stage: RunStage) -> None:
     """Bring every shard through its stages, each by itself: none waits for another's slowest call."""
     labels = [f"{number}/{len(parts)}" for number in range(1, len(parts) + 1)]
-    await together(_shard(part, label, run_stage) for part, label in zip(parts, labels, strict=True))
+    places = asyncio.Semaphore(_MOST_AT_ONCE)
+
+    async def in_turn(part: Sequence[str], label: str) -> None:
+        async with places:
+            await _shard(part, label, run_stage)
+
+    await together(in_turn(part, label) for part, label in zip(parts, labels, strict=True))
 
 
 async def _shard(part: Sequence[str], label: str, run_stage: RunStage) -> None:

@@ -138,14 +138,15 @@ async def _progress(evaluation: Evaluation) -> Any:
 
 async def _update(evaluation: Evaluation) -> None:
     """Keep a progress artifact up to date; a server that does not answer is no reason to stop."""
-    meter = evaluation.meter
+    run = evaluation.run
+    total = len(run.benchmark.questions)
     with contextlib.suppress(Exception):
         artifact = await acreate_progress_artifact(0.0, key="rectom-progress", description="questions answered")
         while True:
             await asyncio.sleep(_EVERY)
-            share = 100.0 * meter.done / max(1, meter.total)
-            words = f"{meter.done} of {meter.total} questions answered"
-            await aupdate_progress_artifact(artifact, progress=share, description=words)
+            answered = run.done["answering"]
+            words = f"{answered} of {total} questions answered"
+            await aupdate_progress_artifact(artifact, progress=100.0 * evaluation.meter.share, description=words)
 
 
 async def _artifacts(evaluation: Evaluation) -> None:

@@ -145,6 +145,7 @@ def _answers(url: str) -> bool:
 
 
 def free_port() -> int:
+    """A port that nobody listens at just now."""
     with socket.socket() as probe:
         probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])

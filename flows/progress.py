@@ -1,33 +1,39 @@
-"""The live line in the terminal: questions done, calls, time left. Plain lines where it is no terminal."""
+"""The live line in the terminal: what is done, what was sent, the time left. Plain lines where it is no terminal."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-#: Seconds between two plain lines.
-_EVERY = 10.0
+from rectom.llm.stats import Stats
+from tasks.run import Run
+
+#: Seconds between two plain lines, and between two looks at the bar.
+_EVERY_LINE = 10.0
+_EVERY_LOOK = 0.2
+
+#: Stages that have an item a story or a question, in the order in which they end: what the bar measures.
+_MEASURED = ("abstraction", "questions", "completion", "answering")
 
 
 class Meter:
-    """Counts questions as they end. `note` gives what is said beside the count."""
+    """Shows how far a run has come; `refresh` is called whenever something ended."""
 
-    def __init__(self, total: int, console: Console, note: Callable[[], str]) -> None:
-        self.total = total
-        self.done = 0
-        self._note = note
+    def __init__(self, run: Run, stats: Stats, console: Console) -> None:
+        self._run = run
+        self._stats = stats
         self._console = console
-        self._said = time.monotonic()
+        self._shown = time.monotonic()
+        self._questions = len(run.benchmark.questions)
         self._bar: Progress | None = None
         if console.is_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            columns = (BarColumn(), TaskProgressColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
             self._bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-            self._line = self._bar.add_task("questions", total=total)
+            self._line = self._bar.add_task(self._words(), total=1.0)
 
     def __enter__(self) -> Self:
         if self._bar:
@@ -40,15 +46,26 @@ class Meter:
         if self._bar:
             self._bar.stop()
 
-    def one_more(self) -> None:
-        """A question ended."""
-        self.done += 1
-        self.refresh()
+    @property
+    def share(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        total = len(self._run.benchmark.stories) + 3 * self._questions
+        return sum(self._run.done[stage] for stage in _MEASURED) / max(1, total)
 
     def refresh(self) -> None:
         """Show the present state, where it is time to."""
+        now = time.monotonic()
+        if now - self._shown < (_EVERY_LOOK if self._bar else _EVERY_LINE):
+            return
+        self._shown = now
         if self._bar:
-            self._bar.update(self._line, completed=self.done, description=f"questions · {self._note()}")
-        elif time.monotonic() - self._said >= _EVERY:
-            self._said = time.monotonic()
-            self._console.print(f"{self.done}/{self.total} questions · {self._note()}", highlight=False)
+            self._bar.update(self._line, completed=self.share, description=self._words())
+        else:
+            self._console.print(f"{100 * self.share:.0f} % · {self._words()}", highlight=False)
+
+    def _words(self) -> str:
+        done, stats = self._run.done, self._stats
+        return (
+            f"{done['abstraction']} stories read, {done['answering']} of {self._questions} questions answered · "
+            f"{stats.sent} calls sent, {stats.cached} from the store"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,7 +55,7 @@ class Run:
     """Everything that the stages of one run share.
 
     `dry` plans without sending or storing anything. `forced` names stages whose results are computed again.
-    `finished` is told the id of every question as its answer comes.
+    `ended` is told the stage and the item of everything that ends; `done` counts them by stage.
     """
 
     benchmark: Benchmark
@@ -62,7 +63,8 @@ class Run:
     store: Store
     dry: bool = False
     forced: Collection[str] = ()
-    finished: Callable[[str], None] = lambda _: None
+    ended: Callable[[str, str], None] = lambda _stage, _item: None
+    done: Counter[str] = field(default_factory=Counter)
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)
 

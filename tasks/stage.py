@@ -113,8 +113,8 @@ class Stage:
     def _enter(self, run: Run, item: Item, result: Result, verdict: Verdict) -> None:
         run.results[self.name, item] = result
         run.verdicts[self.name, item] = verdict
-        if self.name == "answering":
-            run.finished(item)
+        run.done[self.name] += 1
+        run.ended(self.name, item)
 
 
 async def together(work: Iterable[Awaitable[T]]) -> list[T]:
