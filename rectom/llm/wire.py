@@ -20,9 +20,8 @@ _LONGEST_BODY = 64 * 2**20
 class Timeouts:
     """Seconds from the moment a request leaves our queue.
 
-    `connect` until there is a connection, `first_byte` from then until the reply begins (a server that does
-    not stream begins when the model has ended), `between_bytes` between two pieces of the reply, `total` for
-    one attempt.
+    `connect` until there is a connection, `first_byte` more until the reply begins (a server that does not stream
+    begins when the model has ended), `between_bytes` between two pieces of the reply, `total` for one attempt.
     """
 
     connect: float = 10.0
