@@ -61,7 +61,7 @@ class Meter:
         if self._bar:
             self._bar.update(self._line, completed=self.share, description=self._words())
         else:
-            self._console.print(f"{100 * self.share:.0f} % · {self._words()}", highlight=False)
+            self._console.print(f"{100 * self.share:.0f} % · {self._words()}", highlight=False, soft_wrap=True)
 
     def _words(self) -> str:
         done, stats = self._run.done, self._stats

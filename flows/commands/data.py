@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from pathlib import Path
 
 import click
+from rich.columns import Columns
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
+
+from rectom.benchmarks.audit import Finding
+
+#: The kinds of findings, each with the line that heads it.
+_KINDS = {
+    "prompting-type": "questions are labelled differently in their VP and CoTP rows (VP label, CoTP label):",
+    "structure": "pairs of questions have the same structure and contradicting labels:",
+    "unreachable": "CoTP labels cannot be reached by the rules `hitom`:",
+}
 
 
 @click.group(name="data")
@@ -43,11 +54,21 @@ def audit(name: str, data: Path | None) -> None:
 
     file = find(name, data)
     findings = findings_of(hitom.read_rows(hitom.read_bytes(file), file))
-    table = Table(title=f"labels of {file.name}")
-    for column in ("kind", "ids", "label", "expected", "reason"):
-        table.add_column(column, overflow="fold")
-    for finding in findings:
-        table.add_row(finding.kind, ", ".join(map(str, finding.ids)), finding.label, finding.expected, finding.reason)
-    Console().print(table)
-    for kind, count in Counter(finding.kind for finding in findings).items():
-        click.echo(f"{kind}: {count}")
+    console = Console()
+    for kind, title in _KINDS.items():
+        found = [finding for finding in findings if finding.kind == kind]
+        console.print(f"[bold]{len(found)}[/] {title}", highlight=False)
+        console.print(_listed(found) if kind == "prompting-type" else _explained(found))
+
+
+def _listed(findings: list[Finding]) -> Columns:
+    """Findings that are all of one reason: the label in doubt and the one that stands."""
+    return Columns(escape(f"  {f.ids[0]}: {f.label}, {f.ids[1]}: {f.expected}") for f in findings)
+
+
+def _explained(findings: list[Finding]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for f in findings:
+        ids = ", ".join(map(str, f.ids))
+        table.add_row(f"  {ids}", Text(f"labelled {f.label}, not {f.expected}: {f.reason}"))
+    return table

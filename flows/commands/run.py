@@ -62,7 +62,7 @@ def _print(done: Evaluated, console: Console) -> None:
         console.print(f"note: {warning}", highlight=False)
     for step, count in failures(done.outcomes).items():
         console.print(f"failed at {step}: {count} (counted as wrong)", highlight=False)
-    console.print(_cost(done.cost, line["questions"]), highlight=False)
+    console.print(_cost(done.cost, line["questions"]), highlight=False, soft_wrap=True)
     console.print(f"report: {done.report}", highlight=False, soft_wrap=True)
 
 
