@@ -103,7 +103,10 @@ class _Case:
 
     @cached_property
     def watches(self) -> tuple[_Watch, ...]:
-        """The story as it concerns the question: noise, other objects and what the chain misses left out."""
+        """The story as it concerns the question: noise, other objects and what the chain misses left out.
+
+        The last one is not watched: it is the end of the story, where the object really is.
+        """
         found: list[_Watch] = []
         for step, (event, state) in enumerate(zip(self.events, self.world.states, strict=True)):
             watch = self._claim(event, step) if event.occurrence else self._sight(state)
@@ -111,7 +114,7 @@ class _Case:
                 found.pop()
             if watch:
                 found.append(watch)
-        return tuple(found)
+        return (*found, _Watch(("ends",), self.believed(())[-1] or _UNKNOWN))
 
     def _sight(self, state: State) -> _Watch | None:
         place = value_of(state, "in", self.thing)

@@ -27,7 +27,7 @@ LONGEST: Final = 8  #: the highest order
 
 _CAST: Final = (5, 3, 4)  #: people in each chapter
 _OPTIONS: Final = 15
-_POOLS: Final = (slice(0, 7), slice(7, 11), slice(11, 15))  #: which options stand in the room of each chapter
+_POOLS: Final = (slice(0, 7), slice(7, 11), slice(11, 15))  #: which of them stand in the room of each chapter
 
 #: How often, in Hi-ToM: a line follows a distraction; someone moves the object; he takes it back, for each container
 #: that it was in before; he "moves" it to where it is; a chapter goes back to an earlier room, and to its object;
@@ -247,7 +247,8 @@ def _draw(recipe: Recipe, dice: Dice) -> _Drawn:
         # Hi-ToM leaves the chapter before the last one without claims, so the first of two has none.
         if recipe.tell and number != recipe.chapters - 2:
             lines += teller.claims(people, place, cast)
-    return _Drawn(tuple(lines), tuple(options), tuple(dice.some(cast, recipe.max_order)), teller.places[0].thing)
+    shown = dice.some(options, _OPTIONS)
+    return _Drawn(tuple(lines), tuple(shown), tuple(dice.some(cast, recipe.max_order)), teller.places[0].thing)
 
 
 class _Teller:

@@ -24,6 +24,9 @@ _STYLES: Final = {
 _SIGNS: Final = {"+": "green", "-": "red"}
 #: Blanks between two columns.
 _GAP: Final = 2
+#: Columns are set below one another where fewer characters are left for each, besides those for the story.
+_NARROWEST: Final = 14
+_STORY: Final = 28
 _LEGEND: Final = (
     "o observed (from the room named)   h heard of the event   . inherited\n"
     "! revised by what was heard   + came   - went   @room who is there"
@@ -33,7 +36,7 @@ _LEGEND: Final = (
 def table(trace: Mapping[str, Any]) -> RenderableType:
     """All that a trace tells: the question and its answer, a row a step and a column a perspective, the calls.
 
-    As wide as the console is, down to 80 columns; without colour it says the same. Raises DataError for a trace
+    As wide as the console is, 80 columns at least; without colour it says the same. Raises DataError for a trace
     that cannot be read.
     """
     drawing = Drawing.of(trace)
@@ -80,11 +83,19 @@ class _Steps:
     drawing: Drawing
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        columns, number = self.drawing.columns, max(2, len(str(len(self.drawing.lines))))
-        room = options.max_width - number - _GAP * (len(columns) + 1)
+        columns = self.drawing.columns
+        side_by_side = max(1, (options.max_width - _STORY) // _NARROWEST)
+        for start in range(0, max(1, len(columns)), side_by_side):
+            if start:
+                yield ""
+            yield self._grid(columns[start : start + side_by_side], options.max_width)
+
+    def _grid(self, columns: Sequence[Column], width: int) -> Table:
+        number = max(2, len(str(len(self.drawing.lines))))
+        room = width - number - _GAP * (len(columns) + 1)
         each = min(24, int(room * 0.72) // len(columns)) if columns else 0
         story = min(60, room - each * len(columns))
-        grid = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
+        grid = _table()
         grid.show_footer = bool(columns)
         grid.add_column("#", "", width=number, justify="right", style="dim")
         grid.add_column("Story", "Final state", width=story, overflow="fold")
@@ -92,7 +103,7 @@ class _Steps:
             grid.add_column(_head(column, each), _foot(column, each), width=each, overflow="fold")
         for step, line in enumerate(self.drawing.lines):
             grid.add_row(str(step + 1), self._line(step, line, story), *_cells(columns, step, each))
-        yield grid
+        return grid
 
     def _line(self, step: int, line: str, width: int) -> Text:
         """The line, and its event where the changes of the world do not show it."""
@@ -100,6 +111,11 @@ class _Steps:
         if self.drawing.columns:
             event = tuple(fact for fact in event if fact[0] not in _SIGNS)
         return _lines([(line, ""), *((fact, _SIGNS.get(fact[0], "magenta")) for fact in event)], width)
+
+
+def _table() -> Table:
+    # The line between two columns is itself a blank.
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
 
 
 def _head(column: Column, width: int) -> Text:
@@ -143,14 +159,14 @@ def _broken(text: str, width: int) -> Iterator[str]:
 
 
 def _calls(calls: Sequence[Mapping[str, Any]]) -> Table:
-    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, _GAP - 1, 0, 0), pad_edge=False)
-    grid.add_column("call")
+    grid = _table()
+    grid.add_column("call", no_wrap=True)
     for name in ("prompt", "completion", "cached", "seconds"):
         grid.add_column(name, justify="right")
     for name in ("source", "outcome", "key"):
         grid.add_column(name)
     for call in calls:
         numbers = (call["prompt"], call["completion"], call["cached"], f"{call['latency_s']:.2f}")
-        words = (call["source"], call["outcome"], call["key"][:12])
+        words = (call["source"], call["outcome"], call["key"][:8])
         grid.add_row(Text(call["step"]), *map(str, numbers), *map(Text, words))
     return grid
