@@ -84,9 +84,10 @@ def _transient(name: str, line: Any, fields: dict[str, Any]) -> ReplyModel:
     return create_model(name, __base__=Strict, **every)
 
 
-def chain(characters: Sequence[str]) -> ReplyModel:
-    """`{"chain": [...]}`: C(q)."""
-    return create_model("Chain", __base__=Strict, chain=(_list_of(one_of(characters)), ...))
+def chain(mentions: Sequence[str]) -> ReplyModel:
+    """`{"chain": [...]}`: C(q), of the characters that the question mentions, at most as many."""
+    names = Annotated[_list_of(one_of(mentions)), Field(max_length=len(mentions))]
+    return create_model("Chain", __base__=Strict, chain=(names, ...))
 
 
 def basis(allowed: Iterable[str], count: int) -> ReplyModel:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rectom.errors import DataError
 from rectom.llm.reply import Outcome, Reply, Usage, parse_reply, split_thinking
-from rectom.llm.request import ChatRequest, Message, ModelId, Sampling, encode
+from rectom.llm.request import ChatRequest, Message, ModelId, Sampling, canonical
 from tests.fault_server import (
     ERROR_IN_200,
     FILTERED,
@@ -154,7 +154,7 @@ def test_a_records_key_is_the_digest_of_its_request(outcome: Outcome, limited: b
     asked = ChatRequest(ModelId("m"), (Message("user", "Who?"),), Sampling(max_tokens=9))
     reply = Reply(asked.limited_key if limited else asked.key, "", outcome, Usage(), 0.5, 1, "sent")
     record = reply.to_record(asked)
-    assert hashlib.sha256(encode(record["request"])).hexdigest() == record["key"]
+    assert hashlib.sha256(canonical(record["request"])).hexdigest() == record["key"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from rectom.errors import DataError, SettingsError
 from rectom.llm.address import Address
-from rectom.llm.request import ChatRequest, Message, ModelId, Sampling
+from rectom.llm.request import ChatRequest, Message, ModelId, Sampling, to_bytes
 
 ASK = ChatRequest(ModelId("small", "the-model", "r1"), (Message("system", "Be brief."), Message("user", "Who?")))
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
@@ -128,3 +128,11 @@ def test_a_bad_address_is_refused_and_not_repeated(written: str) -> None:
     with pytest.raises(SettingsError, match="--base-url") as caught:
         Address.parse(written)
     assert "hunter2" not in str(caught.value)
+
+
+def test_the_server_gets_the_schema_in_its_own_order() -> None:
+    """A constrained server writes a reply's fields in that order: what decides must come before what is decided."""
+    schema = {"type": "object", "properties": {"fact": {}, "answer": {}}}
+    request = ChatRequest(ModelId("m"), (Message("user", "?"),), schema_name="z", schema=schema)
+    body = to_bytes(request.body("json_schema")).decode()
+    assert body.index('"fact"') < body.index('"answer"')

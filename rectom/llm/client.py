@@ -16,7 +16,7 @@ from rectom.llm.flights import Flight, Flights
 from rectom.llm.limits import Limits
 from rectom.llm.listing import list_models
 from rectom.llm.reply import Outcome, Reply
-from rectom.llm.request import ChatRequest, Structured, encode
+from rectom.llm.request import ChatRequest, Structured, to_bytes
 from rectom.llm.retry import Patience, Retry
 from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
@@ -166,7 +166,7 @@ class ChatClient:
 
     async def _attempt(self, request: ChatRequest, *, first: bool) -> Verdict:
         structured = self.structured
-        payload = encode(request.body(structured))
+        payload = to_bytes(request.body(structured))
         self._count(first)
         verdict = self._judge.judge(await self._wire.post(payload), request, structured)
         if isinstance(verdict, NoStructure):

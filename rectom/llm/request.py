@@ -146,13 +146,25 @@ def _real(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def encode(value: object) -> bytes:
-    """Canonical JSON: keys sorted, no white space. Raises `DataError` for what JSON cannot hold."""
+def to_bytes(value: object) -> bytes:
+    """JSON with its keys in their own order: constrained servers write a reply's fields in the schema's order.
+
+    Raises `DataError` for what JSON cannot hold.
+    """
+    return _dumps(value, 0)
+
+
+def canonical(value: object) -> bytes:
+    """JSON with sorted keys, for digests. Raises `DataError` for what JSON cannot hold."""
+    return _dumps(value, orjson.OPT_SORT_KEYS)
+
+
+def _dumps(value: object, option: int) -> bytes:
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(value, option=option)
     except TypeError as fault:
         raise DataError(f"a request cannot be written as JSON ({fault}); look for half characters in it") from None
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(encode(value)).hexdigest()
+    return hashlib.sha256(canonical(value)).hexdigest()

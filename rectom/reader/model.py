@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
 from rectom import prompts, schemas
-from rectom.errors import FormulaError
+from rectom.errors import FormulaError, StepFailure
 from rectom.events import Delta, Event, persistent, private_tell, public_claim, settle
 from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
@@ -65,7 +65,7 @@ class ModelReader:
         """Line 1: one call a window, all windows at once."""
         size = self._window or len(story.lines)
         windows = [story.lines[start : start + size] for start in range(0, len(story.lines), size)]
-        parts = await asyncio.gather(*(self._abstract(lines) for lines in windows))
+        parts = await _all(*(self._abstract(lines) for lines in windows))
         return settle([event for part in parts for event in part])
 
     async def _abstract(self, lines: Sequence[str]) -> list[Event]:
@@ -83,20 +83,21 @@ class ModelReader:
         )
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
-        """Line 3."""
+        """Line 3. A question that names nobody has the empty chain, and needs no call."""
+        mentions = [word for word in re.findall(r"\w+", question) if word in words.characters]
+        if not mentions:
+            return ()
         return await self._asker.ask(
             "chain",
-            schemas.chain(words.characters),
-            lambda reply: _chain(reply, question),
-            characters=_listed(words.characters),
+            schemas.chain(mentions),
+            lambda reply: tuple(reply.chain),
+            characters=_listed(list(dict.fromkeys(mentions))),
             question=question,
         )
 
     async def observability(self, source: Perspective, character: str) -> Observability:
         """Line 9: two calls, on the presence facts of the states and on the events."""
-        rooms, events = await asyncio.gather(
-            self._states(source.presence(), character), self._events(source.events, character)
-        )
+        rooms, events = await _all(self._states(source.presence(), character), self._events(source.events, character))
         return Observability(rooms, events)
 
     async def _states(self, presence: Sequence[State], character: str) -> tuple[str | None, ...]:
@@ -163,6 +164,19 @@ class ModelReader:
         )
 
 
+async def _all(*asks: Awaitable[Any]) -> list[Any]:
+    """The results of concurrent asks.
+
+    Where one fails the others are waited for all the same: what is paid for is noted, and a rerun finds every
+    conversation at its end. Raises what ends a run before what fails a step.
+    """
+    results = await asyncio.gather(*asks, return_exceptions=True)
+    errors = [result for result in results if isinstance(result, BaseException)]
+    for error in sorted(errors, key=lambda error: isinstance(error, StepFailure)):
+        raise error
+    return results
+
+
 def _events(reply: Any, words: Vocabulary) -> list[Event]:
     steps = sorted(reply.steps, key=lambda step: step.line)
     if [step.line for step in steps] != list(range(1, len(steps) + 1)):
@@ -189,15 +203,8 @@ def _fact(text: str, words: Vocabulary) -> Fact:
     if first is None or len(fact.args) != 2:
         raise ValueError(f"{fact} is neither in_room(character,room) nor in(object,container)")
     if fact.args[0] not in first:
-        raise ValueError(f"{fact.args[0]} in {fact} is not one of {', '.join(first)}")
+        raise ValueError(f"{fact.args[0]} in {fact} is not one of {_listed(first)}")
     return fact
-
-
-def _chain(reply: Any, question: str) -> tuple[str, ...]:
-    for name in reply.chain:
-        if not re.search(rf"\b{re.escape(name)}\b", question):
-            raise ValueError(f"{name} does not occur in the question")
-    return tuple(reply.chain)
 
 
 def _rooms(reply: Any, presence: Sequence[State], character: str) -> Iterator[str | None]:
@@ -240,7 +247,7 @@ def _reduced(reply: Any, chain: Sequence[str]) -> str:
     question: str = reply.question.strip()
     if not question.endswith("?"):
         raise ValueError("the reduced question must end with a question mark")
-    if left := [name for name in chain if re.search(rf"\b{re.escape(name)}\b", question)]:
+    if left := [name for name in chain if name in re.findall(r"\w+", question)]:
         raise ValueError(f"the reduced question must not name {left[0]}")
     return question
 
