@@ -57,8 +57,8 @@ def abstraction(words: Vocabulary, count: int) -> ReplyModel:
             __base__=Strict,
             line=(line, ...),
             event_type=(_word("persistent"), ...),
-            added_facts=(facts, ...),
-            removed_facts=(facts, ...),
+            added_facts=facts,
+            removed_facts=facts,
         )
     ]
     if words.objects or not words.characters:
@@ -76,7 +76,7 @@ def abstraction(words: Vocabulary, count: int) -> ReplyModel:
                 },
             ),
         ]
-    return create_model("Abstraction", __base__=Strict, steps=_exactly(count, reduce(or_, kinds)))
+    return create_model("Abstraction", __base__=Strict, steps=_list_of(reduce(or_, kinds), count, count))
 
 
 def _transient(name: str, line: Any, fields: dict[str, Any]) -> ReplyModel:
@@ -86,14 +86,13 @@ def _transient(name: str, line: Any, fields: dict[str, Any]) -> ReplyModel:
 
 def chain(mentions: Sequence[str]) -> ReplyModel:
     """`{"chain": [...]}`: C(q), of the characters that the question mentions, at most as many."""
-    names = Annotated[_list_of(one_of(mentions)), Field(max_length=len(mentions))]
-    return create_model("Chain", __base__=Strict, chain=(names, ...))
+    return create_model("Chain", __base__=Strict, chain=_list_of(one_of(mentions), most=len(mentions)))
 
 
 def basis(allowed: Iterable[str], count: int) -> ReplyModel:
     """`{"observation_basis": [...]}`: a fact or `not_observable` for each of `count` states or events."""
     entry = one_of([*allowed, NOT_OBSERVABLE])
-    return create_model("Observation", __base__=Strict, observation_basis=_exactly(count, entry))
+    return create_model("Observation", __base__=Strict, observation_basis=_list_of(entry, count, count))
 
 
 def revision(proposition: str, believed: Iterable[str]) -> ReplyModel:
@@ -102,8 +101,8 @@ def revision(proposition: str, believed: Iterable[str]) -> ReplyModel:
         "Revision",
         __base__=Strict,
         convinced=(bool, ...),
-        added_facts=(_list_of(one_of([proposition])), ...),
-        removed_facts=(_list_of(one_of(believed)), ...),
+        added_facts=_list_of(one_of([proposition])),
+        removed_facts=_list_of(one_of(believed)),
     )
 
 

@@ -39,7 +39,8 @@ class RunFolder:
         """
         before = self.manifest() if (self.folder / "manifest.json").exists() else None
         if before and before.get("settings") != settings:
-            changed = sorted(k for k in settings if before.get("settings", {}).get(k) != settings[k])
+            old = before.get("settings") or {}
+            changed = sorted(k for k in old.keys() | settings.keys() if old.get(k) != settings.get(k))
             raise SettingsError(
                 f"{self.folder} holds a run with other settings ({', '.join(changed)}); choose another --name"
             )

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from rectom.errors import DataError, SettingsError
+from rectom.results.folder import RunFolder
+from rectom.results.outcome import Outcome, Trace
+
+SETTINGS = {"benchmark": "hitom/400", "model": "m", "readers": {"chain": "rules"}}
+
+
+def outcome(name: str, predicted: str = "box") -> Outcome:
+    return Outcome(name, "s", 1, "box", predicted, predicted == "box", None, 2, 30)
+
+
+def trace(name: str, predicted: str = "box") -> Trace:
+    return Trace(name, "s", "Where?", ["box", "bag"], ["Anne left."], predicted=predicted)
+
+
+def begun(folder: Path, *names: str) -> RunFolder:
+    """A run that ended these questions and was then killed."""
+    run = RunFolder(folder)
+    with run.open(SETTINGS):
+        run.write_manifest({"run": folder.name, "settings": SETTINGS})
+        for name in names:
+            run.append(outcome(name), trace(name))
+    return run
+
+
+def test_lines_are_on_disk_as_soon_as_a_question_has_ended(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "night")
+    with run.open(SETTINGS):
+        run.append(outcome("a"), trace("a"))
+        assert RunFolder(tmp_path / "night").results()["a"] == outcome("a").to_json()
+        assert RunFolder(tmp_path / "night").trace("a") == trace("a").to_json()
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+@pytest.mark.parametrize("name", ["results.jsonl", "traces.jsonl"])
+def test_a_line_that_a_crash_tore_is_not_read_and_harms_no_other(tmp_path: Path, name: str, kept: float) -> None:
+    run = begun(tmp_path, "a", "b")
+    first, second = (tmp_path / name).read_bytes().splitlines(keepends=True)
+    (tmp_path / name).write_bytes(first + second[: int(kept * len(second))])
+    assert "a" in run.results()
+    with run.open(SETTINGS):
+        run.append(outcome("c"), trace("c"))
+    assert [key for key in run.results() if name == "traces.jsonl" or key != "b"] == list(run.results())
+    assert run.results()["c"] == outcome("c").to_json()
+    assert run.trace("a") == trace("a").to_json()
+    assert run.trace("c") == trace("c").to_json()
+    if name == "traces.jsonl":
+        with pytest.raises(DataError, match="no question 'b'"):
+            run.trace("b")
+
+
+def test_of_several_lines_the_last_one_counts(tmp_path: Path) -> None:
+    run = begun(tmp_path, "a", "b")
+    with run.open(SETTINGS):
+        run.append(outcome("a", "bag"), trace("a", "bag"))
+    assert run.results()["a"]["predicted"] == "bag"
+    assert run.trace("a")["predicted"] == "bag"
+    assert list(run.results()) == ["a", "b"]
+
+
+def test_what_is_no_line_of_ours_is_passed_over(tmp_path: Path) -> None:
+    run = begun(tmp_path, "a")
+    with (tmp_path / "results.jsonl").open("ab") as file:
+        file.write(b'\n[1, 2]\n"text"\n{"no": "id"}\n\xff\xfe\n')
+    assert list(run.results()) == ["a"]
+
+
+def test_the_end_of_a_run_writes_each_question_once_in_order(tmp_path: Path) -> None:
+    run = begun(tmp_path, "b", "a", "b")
+    run.finish([outcome("a"), outcome("b")], [trace("a"), trace("b")])
+    for name in ("results.jsonl", "traces.jsonl"):
+        lines = (tmp_path / name).read_bytes().splitlines()
+        assert [orjson.loads(line)["id"] for line in lines] == ["a", "b"]
+
+
+def test_results_have_the_fields_that_scripts_read(tmp_path: Path) -> None:
+    begun(tmp_path, "a")
+    line = orjson.loads((tmp_path / "results.jsonl").read_bytes())
+    assert list(line) == "id story_id order gold predicted correct failed_step calls tokens".split()
+
+
+def test_the_same_settings_take_a_run_up(tmp_path: Path) -> None:
+    run = begun(tmp_path, "a")
+    with run.open(dict(reversed(SETTINGS.items()))):
+        run.append(outcome("b"), trace("b"))
+    assert list(run.results()) == ["a", "b"]
+
+
+def test_other_settings_are_refused_and_change_nothing(tmp_path: Path) -> None:
+    run = begun(tmp_path, "a")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(SettingsError, match=r"other settings \(model, rules\); choose another --name"):
+        run.open({**SETTINGS, "model": "n", "rules": "literal"})
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("manifest", [b"", b"{", b"[]", b"\xff"])
+def test_a_manifest_that_is_none_is_told(tmp_path: Path, manifest: bytes) -> None:
+    (tmp_path / "manifest.json").write_bytes(manifest)
+    with pytest.raises(DataError, match=r"manifest\.json.* run the same command again"):
+        RunFolder(tmp_path).manifest()
+
+
+def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "nothing")
+    for look in (run.manifest, run.results, lambda: run.trace("a")):
+        with pytest.raises(DataError, match="nothing"):
+            look()
+
+
+def test_an_unknown_question_is_told_with_those_there_are(tmp_path: Path) -> None:
+    run = begun(tmp_path, *map(str, range(10)))
+    with pytest.raises(DataError, match=r"no question 'x'; it has 0, 1, 2, 3, 4, 5, 6, 7 … \(10 in all\)"):
+        run.trace("x")
+
+
+def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(SettingsError, match=r"cannot write to .*choose another --runs"):
+        RunFolder(tmp_path / "file" / "night").open(SETTINGS)
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunFolder(tmp_path)
+    run.write("tables/accuracy.md", b"old")
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", full)
+        with pytest.raises(OSError, match="No space"):
+            run.write("tables/accuracy.md", b"new")
+    assert (tmp_path / "tables" / "accuracy.md").read_bytes() == b"old"
+    assert run.write("tables/accuracy.md", b"new").read_bytes() == b"new"
+
+
+def test_an_interrupted_trace_comes_back_as_it_went(tmp_path: Path) -> None:
+    run = begun(tmp_path)
+    cut: dict[str, Any] = {"predicted": None, "failure": {"step": "chain", "why": "no reply"}}
+    with run.open(SETTINGS):
+        run.append(outcome("a"), dataclasses.replace(trace("a"), **cut))
+    assert Trace(**run.trace("a")).failure == {"step": "chain", "why": "no reply"}
