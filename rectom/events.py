@@ -98,7 +98,7 @@ def private_tell(speaker: str, listener: str, proposition: Fact) -> Event:
 
 
 def settle(events: Sequence[Event]) -> tuple[Event, ...]:
-    """Complete every Δ⁻ with the facts that the Δ⁺ of the same step makes false, and drop what held already.
+    """Complete every Δ⁻ with the facts that the Δ⁺ of the same step makes false, and drop from it what did not hold.
 
     A reader sees one line at a time and need not know where a thing was before; since an object is in one
     container and a character in one room, the sequence itself tells. Eq. 1 stays as the paper prints it.

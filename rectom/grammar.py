@@ -109,10 +109,11 @@ def vocabulary(lines: Iterable[str]) -> Vocabulary:
     rooms: dict[str, None] = {}
     objects: dict[str, None] = {}
     containers: dict[str, None] = {}
-    for event in map(read_line, lines):
+    for line in lines:
+        event = read_line(line)
         facts = [*event.delta.added, *event.delta.removed, *filter(None, [event.proposition])]
         characters.update(dict.fromkeys(filter(None, [event.speaker, event.listener])))
-        for fact in sorted(facts, key=str):
+        for fact in sorted(facts, key=lambda fact: line.index(str(fact.args[0]))):
             first, second = (characters, rooms) if fact.predicate == "in_room" else (objects, containers)
             first[str(fact.args[0])] = second[str(fact.args[1])] = None
     return Vocabulary(tuple(characters), tuple(rooms), tuple(objects), tuple(containers))

@@ -116,17 +116,13 @@ def answer(facts: Iterable[str], choices: Sequence[str]) -> ReplyModel:
     return create_model("Answer", __base__=Strict, fact=(one_of([*facts, "none"]), ...), answer=(one_of(choices), ...))
 
 
-def _exactly(count: int, entry: Any) -> Any:
-    return (Annotated[_list_of(entry), Field(min_length=count, max_length=count)], ...)
-
-
 def _word(value: str) -> Any:
     return Literal[value]
 
 
-def _list_of(entry: Any) -> Any:
-    # Built at run time: a type checker cannot follow, pydantic can.
-    return list[entry]
+def _list_of(entry: Any, least: int | None = None, most: int | None = None) -> Any:
+    """The definition of a field that holds a list. Built at run time: a type checker cannot follow, pydantic can."""
+    return Annotated[list[entry], Field(min_length=least, max_length=most)], ...
 
 
 def json_schema(model: ReplyModel) -> dict[str, Any]:

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from rectom import prompts, schemas
+from rectom.errors import EndpointDown, SettingsError, StepFailure, UnknownModel, WrongKey
+from rectom.llm import ChatClient, MemoryReplies, ModelId, Retry, Sampling
+from rectom.reader.asking import Asker, Call, recording
+from tests.fault_server import LENGTH, NOT_UTF8, NULL, UNKNOWN_MODEL, WRONG_KEY, Fault, FaultServer, error, says
+
+GOOD = json.dumps({"chain": ["Anne", "Bob"]})
+BAD = json.dumps({"chain": ["Zoe"]})
+
+
+@asynccontextmanager
+async def asking(server: FaultServer, **options: Any) -> AsyncIterator[Asker]:
+    replies = options.pop("replies", None)
+    async with ChatClient(server.url, "none", replies=replies, retry=Retry(attempts=1)) as client:
+        yield Asker(client, ModelId("small"), **options)
+
+
+async def ask(asker: Asker) -> tuple[str, ...]:
+    """The chain that the model names, refused if it begins with Bob."""
+
+    def read(reply: Any) -> tuple[str, ...]:
+        if reply.chain[:1] == ["Bob"]:
+            raise ValueError("it does not begin with Bob")
+        return tuple(reply.chain)
+
+    model = schemas.chain(["Anne", "Bob"])
+    return await asker.ask("chain", model, read, characters="Anne, Bob", question="Where does Anne think it is?")
+
+
+async def test_the_filled_prompt_and_the_schema_are_sent_and_the_value_read() -> None:
+    async with FaultServer([says(GOOD)]) as server, asking(server) as asker:
+        assert await ask(asker) == ("Anne", "Bob")
+    body = server.requests[0].body
+    system, user = prompts.load("hitom", "chain").fill(characters="Anne, Bob", question="Where does Anne think it is?")
+    assert [message["content"] for message in body["messages"]] == [system, user]
+    sent = body["response_format"]["json_schema"]
+    assert (sent["name"], sent["strict"]) == ("chain", True)
+    assert sent["schema"] == schemas.json_schema(schemas.chain(["Anne", "Bob"]))
+    assert body["temperature"] == 0
+
+
+@pytest.mark.parametrize(
+    ("bad", "fault"),
+    [
+        (BAD, "chain.0: Input should be 'Anne' or 'Bob'"),
+        (json.dumps({"chain": ["Bob"]}), "it does not begin with Bob"),
+        ("I think it is Anne.", "no JSON object in it"),
+        (json.dumps({"names": ["Anne"]}), "names: Extra inputs are not permitted"),
+    ],
+)
+async def test_a_bad_reply_is_asked_again_with_its_fault_named(bad: str, fault: str) -> None:
+    async with FaultServer([says(bad), says(GOOD)]) as server, asking(server) as asker:
+        assert await ask(asker) == ("Anne", "Bob")
+    first, second = (request.body["messages"] for request in server.requests)
+    assert second[:2] == first
+    assert second[2] == {"role": "assistant", "content": bad}
+    assert second[3]["role"] == "user"
+    assert fault in second[3]["content"]
+
+
+@pytest.mark.parametrize("repairs", [0, 1, 3])
+async def test_a_step_that_stays_bad_fails_after_the_repairs_and_names_itself(repairs: int) -> None:
+    async with FaultServer(usual=says(BAD)) as server, asking(server, repairs=repairs) as asker:
+        with recording() as calls, pytest.raises(StepFailure, match=rf"{repairs + 1} tries: chain\.0") as failed:
+            await ask(asker)
+    assert failed.value.step == "chain"
+    assert len(server.requests) == len(calls) == repairs + 1
+
+
+async def test_a_rerun_judges_the_bad_replies_again_for_nothing() -> None:
+    replies = MemoryReplies()
+    async with FaultServer(usual=says(BAD)) as server:
+        for _ in range(2):
+            async with asking(server, replies=replies) as asker:
+                with pytest.raises(StepFailure):
+                    await ask(asker)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(("reply", "fault"), [(LENGTH, "cut off"), (NULL, "empty")])
+async def test_a_reply_that_is_no_answer_is_a_fault_of_the_step(reply: Fault, fault: str) -> None:
+    async with FaultServer([reply, says(GOOD)]) as server, asking(server) as asker:
+        assert await ask(asker) == ("Anne", "Bob")
+    assert fault in server.requests[1].body["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("fault", [NOT_UTF8, error(500, "out of memory"), error(429, "slow down"), error(400, "no")])
+async def test_a_server_that_fails_one_request_fails_one_step(fault: Fault) -> None:
+    async with FaultServer([fault, says(GOOD)]) as server, asking(server) as asker:
+        with pytest.raises(StepFailure) as failed:
+            await ask(asker)
+        assert failed.value.step == "chain"
+        assert await ask(asker) == ("Anne", "Bob")
+
+
+@pytest.mark.parametrize(("fault", "kind"), [(WRONG_KEY, WrongKey), (UNKNOWN_MODEL, UnknownModel)])
+async def test_a_server_that_is_no_use_at_all_ends_the_run(fault: Fault, kind: type[Exception]) -> None:
+    async with FaultServer(usual=fault) as server, asking(server) as asker:
+        with pytest.raises(kind):
+            await ask(asker)
+
+
+async def test_a_server_that_is_gone_ends_the_run() -> None:
+    async with FaultServer() as server:
+        pass
+    async with asking(server) as asker:
+        with pytest.raises(EndpointDown):
+            await ask(asker)
+
+
+async def test_every_call_is_noted_with_its_cost_and_its_source() -> None:
+    usage = {"prompt_tokens": 30, "completion_tokens": 7, "completion_tokens_details": {"reasoning_tokens": 2}}
+    replies = MemoryReplies()
+    plan = [Fault(text=BAD, usage=usage), Fault(text=GOOD, usage=usage)]
+    async with FaultServer(plan) as server, asking(server, replies=replies) as asker:
+        with recording() as first:
+            await ask(asker)
+        with recording() as second:
+            await ask(asker)
+    assert [call.source for call in first] == ["sent", "sent"]
+    assert [call.source for call in second] == ["cached", "cached"]
+    assert [call.key for call in first] == [call.key for call in second] == list(replies.records)
+    call = first[0]
+    assert (call.step, call.prompt, call.completion, call.reasoning, call.outcome) == ("chain", 30, 7, 2, "ok")
+    assert Call(**call.to_json()) == call
+
+
+async def test_outside_of_a_recording_nothing_is_noted_and_recordings_nest() -> None:
+    async with FaultServer(usual=says(GOOD)) as server, asking(server) as asker:
+        await ask(asker)
+        with recording() as outer:
+            with recording() as inner:
+                await ask(asker)
+            await ask(asker)
+    assert (len(inner), len(outer)) == (1, 1)
+
+
+async def test_a_wrong_field_is_a_fault_of_the_program_and_sends_nothing() -> None:
+    async with FaultServer() as server, asking(server) as asker:
+        with pytest.raises(SettingsError, match="differ in"):
+            await asker.ask("chain", schemas.chain(["Anne"]), str, question="Where?")
+    assert not server.requests
+
+
+def asker(model: ModelId, sampling: Sampling | None = None, *, repairs: int = 2, sample: int = 0) -> Asker:
+    client = ChatClient("http://127.0.0.1:9", "planted-key")
+    return Asker(client, model, sampling, repairs=repairs, sample=sample)
+
+
+BASE = asker(ModelId("m")).fields("chain")
+
+
+@pytest.mark.parametrize(
+    ("other", "field"),
+    [
+        (asker(ModelId("m", "weights")), "identity"),
+        (asker(ModelId("m", revision="2")), "revision"),
+        (asker(ModelId("m"), Sampling(0.7)), "sampling"),
+        (asker(ModelId("m"), Sampling(None)), "sampling"),
+        (asker(ModelId("m"), Sampling(max_tokens=100)), "sampling"),
+        (asker(ModelId("m"), sample=1), "sample"),
+        (asker(ModelId("m"), repairs=0), "repairs"),
+    ],
+)
+def test_fields_tell_apart_all_that_a_result_depends_on(other: Asker, field: str) -> None:
+    fields = other.fields("chain")
+    assert {name for name in BASE if fields[name] != BASE[name]} == {field}
+
+
+def test_fields_name_the_prompts_by_digest_and_neither_address_nor_key() -> None:
+    fields = asker(ModelId("m")).fields("observe_states", "observe_events")
+    names = ("observe_states", "observe_events")
+    assert fields["prompts"] == {name: prompts.load("hitom", name).digest for name in names}
+    assert "127.0.0.1" not in str(fields)
+    assert "planted-key" not in str(fields)
+
+
+def test_a_server_that_calls_the_model_otherwise_is_the_same_model() -> None:
+    assert asker(ModelId("served-as", "m")).fields("chain") == BASE

@@ -1,0 +1,432 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from rectom import grammar
+from rectom.benchmarks.generate import Recipe
+from rectom.errors import EndpointDown, StepFailure
+from rectom.events import NOTHING, Delta, persistent, private_tell, public_claim
+from rectom.facts import EMPTY, State, in_room, inside
+from rectom.llm import ChatRequest, ModelId, Reply
+from rectom.perspective import Hearing, Perspective, build_global, recurse
+from rectom.reader.asking import Asker, recording
+from rectom.reader.base import STEPS
+from rectom.reader.model import PROMPTS, ModelReader
+from rectom.reader.rules import RuleReader
+from rectom.rules import PRESETS
+from rectom.story import Story
+from rectom.words import words_of
+from tests.conftest import generated, recipes
+from tests.laboratory import Scripted, by_rule, in_turn
+
+STORY = Story.parse("Anne and Bob entered the hall.\nThe ball is in the box.\nAnne exited the hall.")
+NOISE = Story("noise", ("Anne likes the box.",))
+WORLD = build_global(
+    [
+        persistent([in_room("Anne", "hall"), in_room("Bob", "hall")]),
+        persistent([inside("ball", "box")]),
+        persistent(removed=[in_room("Anne", "hall")]),
+        private_tell("Anne", "Bob", inside("ball", "bag")),
+    ]
+)
+CLAIM = public_claim("Bob", inside("ball", "bag"))
+HEARING = Hearing(("Anne",), CLAIM, frozenset({inside("ball", "box"), in_room("Bob", "hall")}), ("Anne", "Bob"))
+ABSENT = HEARING.__class__(("Anne", "Cy"), CLAIM, EMPTY, ())
+QUESTION = "Where does Anne really think the ball is?"
+FACTS: State = frozenset({inside("ball", "box"), in_room("Anne", "hall")})
+NONE = "not_observable"
+
+
+def reader_of(client: Scripted, **options: Any) -> ModelReader:
+    return ModelReader(Asker(client, ModelId("m"), repairs=1), **options)
+
+
+def entry(line: int, *added: str, **more: Any) -> dict[str, Any]:
+    return {"line": line, "event_type": "persistent", "added_facts": list(added), "removed_facts": [], **more}
+
+
+ENTER, PUT, LEAVE = entry(1, "in_room(Anne,hall)"), entry(2, "in(ball,box)"), entry(3)
+CONVINCED = {"convinced": True, "added_facts": ["in(ball,bag)"], "removed_facts": ["in(ball,box)"]}
+DENIED: dict[str, Any] = {"convinced": False, "added_facts": [], "removed_facts": []}
+
+Step = Callable[[ModelReader], Awaitable[object]]
+
+
+def abstract(story: Story) -> Step:
+    return lambda reader: reader.abstract(story)
+
+
+def states(reader: ModelReader) -> Awaitable[object]:
+    return reader._states(WORLD.presence(), "Anne")
+
+
+def events(reader: ModelReader) -> Awaitable[object]:
+    return reader._events(WORLD.events, "Cy")
+
+
+def revise(hearing: Hearing) -> Step:
+    return lambda reader: reader.revise(hearing)
+
+
+def reduce(reader: ModelReader) -> Awaitable[object]:
+    return reader.reduce(QUESTION, ["Anne"])
+
+
+def chain(reader: ModelReader) -> Awaitable[object]:
+    return reader.chain(QUESTION, words_of(STORY.lines))
+
+
+def answer(*choices: str) -> Step:
+    return lambda reader: reader.answer("Where is the ball really?", FACTS, choices)
+
+
+def basis(*entries: str) -> dict[str, Any]:
+    return {"observation_basis": list(entries)}
+
+
+HALL = "in_room(Anne,hall)"
+MOVED = "+in_room(Anne,hall) +in_room(Bob,hall)"
+NOTED = basis(HALL, HALL, NONE, NONE)
+HEARD = basis(MOVED, NONE, NONE, NONE)
+
+#: What breaks a rule of a step: the step, a reply, words of the fault, and a reply that does not.
+FAULTS: dict[str, tuple[Step, Any, str, Any]] = {
+    "a line twice": (
+        abstract(STORY),
+        {"steps": [ENTER, ENTER, LEAVE]},
+        "lines 1 to 3, each line once",
+        {"steps": [ENTER, PUT, LEAVE]},
+    ),
+    "a line too few": (
+        abstract(STORY),
+        {"steps": [ENTER, PUT]},
+        "steps: List should have at least 3",
+        {"steps": [ENTER, PUT, LEAVE]},
+    ),
+    "a line beyond": (
+        abstract(STORY),
+        {"steps": [ENTER, PUT, {**LEAVE, "line": 4}]},
+        "less than or equal to 3",
+        {"steps": [ENTER, PUT, LEAVE]},
+    ),
+    "a fact cut off": (abstract(NOISE), {"steps": [entry(1, "in(ball")]}, "expected ',' or ')'", {"steps": [entry(1)]}),
+    "no fact": (abstract(NOISE), {"steps": [entry(1, "the ball")]}, "expected '('", {"steps": [entry(1)]}),
+    "another predicate": (
+        abstract(NOISE),
+        {"steps": [entry(1, "likes(Anne,box)")]},
+        "neither in_room(character,room) nor in(object,container)",
+        {"steps": [entry(1)]},
+    ),
+    "a fact of three": (
+        abstract(NOISE),
+        {"steps": [entry(1, "in(ball,box,hall)")]},
+        "neither in_room",
+        {"steps": [entry(1)]},
+    ),
+    "an unknown character": (
+        abstract(NOISE),
+        {"steps": [entry(1, "in_room(Zoe,hall)")]},
+        "Zoe in in_room(Zoe,hall) is not one of none",
+        {"steps": [entry(1)]},
+    ),
+    "a misspelled name": (
+        abstract(STORY),
+        {"steps": [entry(1, "in_room(Ann,hall)"), PUT, LEAVE]},
+        "Input should be 'in_room(Anne,hall)'",
+        {"steps": [ENTER, PUT, LEAVE]},
+    ),
+    "a name that is not asked for": (
+        chain,
+        {"chain": ["Bob"]},
+        "chain.0: Input should be 'Anne'",
+        {"chain": ["Anne"]},
+    ),
+    "a name that nobody bears": (chain, {"chain": ["Zoe"]}, "chain.0: Input should be 'Anne'", {"chain": ["Anne"]}),
+    "a state too few": (states, basis(HALL, HALL, NONE), "at least 4 items", NOTED),
+    "a state too many": (states, basis(HALL, HALL, NONE, NONE, NONE), "at most 4 items", NOTED),
+    "a fact of another state": (
+        states,
+        basis(HALL, HALL, HALL, NONE),
+        "entry 3: in_room(Anne,hall) is not a fact of state 3",
+        NOTED,
+    ),
+    "the presence of somebody else": (
+        states,
+        basis("in_room(Bob,hall)", HALL, NONE, NONE),
+        "observation_basis.0: Input should be",
+        NOTED,
+    ),
+    "an event too few": (events, basis(NONE), "at least 4 items", HEARD),
+    "another event": (
+        events,
+        basis(MOVED, MOVED, NONE, NONE),
+        "entry 2 is neither event 2, which is '+in(ball,box)'",
+        HEARD,
+    ),
+    "convinced of nothing": (
+        revise(HEARING),
+        {**DENIED, "convinced": True},
+        "added_facts holds what was said if convinced",
+        CONVINCED,
+    ),
+    "unconvinced with a fact": (
+        revise(HEARING),
+        {**CONVINCED, "convinced": False},
+        "both lists are empty if it is false",
+        DENIED,
+    ),
+    "unconvinced and forgetting": (
+        revise(HEARING),
+        {**DENIED, "removed_facts": ["in(ball,box)"]},
+        "both lists are empty",
+        DENIED,
+    ),
+    "two places at once": (
+        revise(HEARING),
+        {**CONVINCED, "removed_facts": []},
+        "in(ball,box) cannot stay true beside in(ball,bag)",
+        CONVINCED,
+    ),
+    "a belief that was not held": (revise(ABSENT), CONVINCED, "in(ball,box) is not part of the belief before", DENIED),
+    "another fact than was said": (
+        revise(HEARING),
+        {**CONVINCED, "added_facts": ["in(ball,box)"]},
+        "Input should be 'in(ball,bag)'",
+        CONVINCED,
+    ),
+    "no question": (
+        reduce,
+        {"question": "The ball"},
+        "must end with a question mark",
+        {"question": "Where is the ball?"},
+    ),
+    "a question that still thinks": (
+        reduce,
+        {"question": "Where does Anne say the ball is?"},
+        "must not name Anne",
+        {"question": "Where is the ball?"},
+    ),
+    "an option that is not offered": (
+        answer("box", "bag"),
+        {"fact": "none", "answer": "trunk"},
+        "answer: Input should be 'box' or 'bag'",
+        {"fact": "in(ball,box)", "answer": "box"},
+    ),
+    "a fact that does not hold": (
+        answer("box", "bag"),
+        {"fact": "in(ball,bag)", "answer": "bag"},
+        "fact: Input should be 'in(ball,box)' or 'none'",
+        {"fact": "in(ball,box)", "answer": "box"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "bad", "fault", "good"), FAULTS.values(), ids=FAULTS)
+async def test_what_breaks_a_rule_of_the_step_is_named_and_repaired(
+    step: Step, bad: Any, fault: str, good: Any
+) -> None:
+    client = Scripted(in_turn(bad, good))
+    await step(reader_of(client))
+    first, second = client.requests
+    assert second.messages[:2] == first.messages
+    assert json.loads(second.messages[2].content) == bad
+    assert second.messages[3].content.startswith("That reply cannot be used: ")
+    assert fault in second.messages[3].content
+
+
+@pytest.mark.parametrize(("step", "bad", "fault", "good"), FAULTS.values(), ids=FAULTS)
+async def test_what_is_never_repaired_fails_the_step(step: Step, bad: Any, fault: str, good: Any) -> None:
+    client = Scripted(in_turn(bad, bad))
+    with pytest.raises(StepFailure) as failed:
+        await step(reader_of(client))
+    assert failed.value.step == client.requests[0].schema_name
+    assert fault in failed.value.why
+
+
+async def test_entries_may_come_in_any_order() -> None:
+    reader = reader_of(Scripted(in_turn({"steps": [LEAVE, ENTER, PUT]})))
+    found = await reader.abstract(STORY)
+    assert [str(event) for event in found] == ["+in_room(Anne,hall)", "+in(ball,box)", "-"]
+
+
+async def test_what_a_move_makes_false_need_not_be_said() -> None:
+    story = Story("s", ("The ball is in the box.", "Anne moved the ball to the bag."))
+    reader = reader_of(Scripted(in_turn({"steps": [entry(1, "in(ball,box)"), entry(2, "in(ball,bag)")]})))
+    assert str((await reader.abstract(story))[1]) == "+in(ball,bag) -in(ball,box)"
+
+
+async def test_claims_and_private_communications_keep_who_said_what_to_whom() -> None:
+    story = Story(
+        "s", ("Anne publicly claimed that ball is in the box.", "Anne privately told Bob that the ball is in the box.")
+    )
+    said = {"line": 1, "event_type": "transient", "event": "public_claim", "speaker": "Anne", "fact": "in(ball,box)"}
+    told = {**said, "line": 2, "event": "private_tell", "listener": "Bob"}
+    reader = reader_of(Scripted(in_turn({"steps": [said, told]})))
+    ball = inside("ball", "box")
+    assert await reader.abstract(story) == (public_claim("Anne", ball), private_tell("Anne", "Bob", ball))
+
+
+@pytest.mark.parametrize(("window", "sizes"), [(None, [7]), (1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (50, [7])])
+async def test_a_window_is_so_many_lines_numbered_from_one(window: int | None, sizes: list[int]) -> None:
+    lines = tuple(f"Anne moved the ball to the box{n}." for n in range(7))
+    client = Scripted(by_rule)
+    assert len(await reader_of(client, window=window).abstract(Story("s", lines))) == 7
+    shown = [request.messages[1].content.partition("Lines:\n")[2].splitlines() for request in client.requests]
+    assert [len(part) for part in shown] == sizes
+    assert [line.partition(" ")[2] for part in shown for line in part] == list(lines)
+    assert all(line.startswith(f"{number} ") for part in shown for number, line in enumerate(part, 1))
+
+
+async def test_a_window_offers_only_its_own_names() -> None:
+    client = Scripted(by_rule)
+    await reader_of(client, window=1).abstract(STORY)
+    assert "Containers: box" in client.requests[1].messages[1].content
+    assert "Characters: none" in client.requests[1].messages[1].content
+
+
+@given(recipes())
+@settings(max_examples=15)
+def test_a_right_model_reads_every_story_as_the_rules_do(recipe: Recipe) -> None:
+    rows = generated(recipe)
+    story = Story.parse(rows[0].story)
+    rules, model = RuleReader(), reader_of(Scripted(by_rule))
+
+    async def both() -> None:
+        world = build_global(await model.abstract(story))
+        assert world == rules.world(story)
+        question = rows[-1].question
+        found = await model.chain(question, words_of(story.lines))
+        assert found == grammar.read_question(question)[0]
+        built = await recurse(world, found, model)
+        assert built == await recurse(world, found, rules)
+        reduced = await model.reduce(question, found)
+        assert reduced == await rules.reduce(question, found)
+        assert await model.answer(reduced, built[-1].final, rows[-1].choices) == rows[-1].answer
+
+    asyncio.run(both())
+
+
+async def test_a_question_about_the_actual_world_needs_neither_chain_nor_reduction() -> None:
+    client = Scripted(by_rule)
+    assert await reader_of(client).chain("Where is the ball really?", words_of(STORY.lines)) == ()
+    assert await reader_of(client).reduce("Where is the ball really?", ()) == "Where is the ball really?"
+    assert not client.requests
+
+
+async def test_observability_is_asked_of_states_and_events_at_once() -> None:
+    client = Scripted(by_rule)
+    able = await reader_of(client).observability(WORLD, "Bob")
+    assert able == await RuleReader().observability(WORLD, "Bob")
+    assert able.rooms == ("hall",) * 4
+    assert able.events == (True, False, True, True)
+    assert [request.schema_name for request in client.requests] == ["observe_states", "observe_events"]
+
+
+async def test_an_event_that_is_not_observed_is_a_dash_and_not_learnt_of() -> None:
+    source = Perspective((EMPTY, EMPTY), (None, NOTHING), ("*", "*"))
+    client = Scripted(by_rule)
+    assert (await reader_of(client).observability(source, "Bob")).events == (False, False)
+    assert "1 -\n2 -\n" in client.requests[1].messages[1].content
+
+
+async def test_a_claim_that_convinces_nobody_changes_nothing() -> None:
+    assert await reader_of(Scripted(in_turn(DENIED))).revise(HEARING) == Delta()
+    delta = await reader_of(Scripted(in_turn(CONVINCED))).revise(HEARING)
+    assert delta == Delta(frozenset({inside("ball", "bag")}), frozenset({inside("ball", "box")}))
+
+
+@pytest.mark.parametrize(
+    ("whose", "words"),
+    [
+        (("Anne",), "Belief of: Anne"),
+        (("Anne", "Bob", "Cy"), "Belief of: what Anne thinks that Bob thinks that Cy thinks"),
+    ],
+)
+async def test_a_revision_says_whose_belief_it_is(whose: tuple[str, ...], words: str) -> None:
+    client = Scripted(in_turn(DENIED))
+    await reader_of(client).revise(Hearing(whose, CLAIM, HEARING.belief, HEARING.exits))
+    user = client.requests[0].messages[1].content
+    assert user.endswith(words)
+    assert "Order of leaving: Anne, Bob" in user
+    assert "Belief before: in(ball,box)\n" in user
+
+
+async def test_without_options_any_place_is_an_answer() -> None:
+    client = Scripted(in_turn({"fact": "in(ball,box)", "answer": " under the rug "}))
+    assert await reader_of(client).answer("Where is it?", FACTS, ()) == "under the rug"
+    assert "Options: any place" in client.requests[0].messages[1].content
+
+
+FIELDS = {step: reader_of(Scripted(by_rule)).fields(step) for step in STEPS}
+
+
+@pytest.mark.parametrize(
+    ("options", "changed"),
+    [
+        ({"window": 5}, {"abstract"}),
+        ({"note": "other"}, {"abstract", "revise"}),
+        ({"rules": PRESETS["second-order-claims"]}, set()),
+        ({"rules": PRESETS["first-order-claims"]}, {"revise"}),
+        ({"rules": PRESETS["literal"]}, {"observe", "revise"}),
+    ],
+)
+def test_a_step_depends_on_what_its_prompt_says_and_no_more(options: dict[str, Any], changed: set[str]) -> None:
+    reader = reader_of(Scripted(by_rule), **options)
+    assert {step for step in STEPS if reader.fields(step) != FIELDS[step]} == changed
+
+
+def test_a_step_depends_on_its_own_prompts_alone() -> None:
+    for step, fields in FIELDS.items():
+        named = fields["prompts"]
+        assert isinstance(named, dict)
+        assert tuple(named) == PROMPTS[step]
+
+
+class Slow(Scripted):
+    """Answers the first line with nonsense at once, the others well but later."""
+
+    async def ask(self, request: ChatRequest, *, fresh: bool = False) -> Reply:
+        if "1 Anne moved the ball to the box0." not in request.messages[1].content:
+            await asyncio.sleep(0.02)
+        return await super().ask(request, fresh=fresh)
+
+
+async def test_when_a_window_fails_the_others_are_waited_for_and_noted() -> None:
+    def nonsense(step: str, request: ChatRequest) -> str:
+        return "{}" if "box0." in request.messages[1].content else by_rule(step, request)
+
+    lines = tuple(f"Anne moved the ball to the box{n}." for n in range(5))
+    client = Slow(nonsense)
+    with recording() as calls, pytest.raises(StepFailure):
+        await reader_of(client, window=1).abstract(Story("s", lines))
+    assert len(calls) == len(client.requests) == 2 + 4
+
+
+async def test_when_one_half_of_observability_fails_the_other_is_waited_for_and_noted() -> None:
+    class Late(Scripted):
+        async def ask(self, request: ChatRequest, *, fresh: bool = False) -> Reply:
+            await asyncio.sleep(0.02 if request.schema_name == "observe_events" else 0)
+            return await super().ask(request, fresh=fresh)
+
+    client = Late(lambda step, request: "{}" if step == "observe_states" else by_rule(step, request))
+    with recording() as calls, pytest.raises(StepFailure) as failed:
+        await reader_of(client).observability(WORLD, "Bob")
+    assert failed.value.step == "observe_states"
+    assert sorted(call.step for call in calls) == ["observe_events", "observe_states", "observe_states"]
+
+
+async def test_a_server_that_is_gone_is_said_whatever_else_failed() -> None:
+    class Gone(Scripted):
+        async def ask(self, request: ChatRequest, *, fresh: bool = False) -> Reply:
+            if request.schema_name == "observe_events":
+                raise EndpointDown("nobody there")
+            return await super().ask(request, fresh=fresh)
+
+    with pytest.raises(EndpointDown):
+        await reader_of(Gone(lambda _step, _request: "{}")).observability(WORLD, "Bob")
