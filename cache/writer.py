@@ -95,7 +95,7 @@ class Writer:
         try:
             self._commit([change for job in batch for change in job.changes])
         except Exception as error:
-            _log.warning("%s", translate(error, self._folder))
+            _log.info("%s", translate(error, self._folder))  # its waiters are told
             # The connection may still be within the transaction that failed; a new one is opened when needed.
             self._database.close()
             for job in batch:

@@ -7,7 +7,7 @@ import platform
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,10 +22,11 @@ from flows.pipeline import STAGES, pipeline, run_plainly, shards
 from flows.progress import Meter
 from flows.replies import StoredReplies
 from flows.settings import MODEL, RULES, Settings
+from rectom import prompts
 from rectom.benchmarks import hitom
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.fetch import find
-from rectom.errors import SettingsError
+from rectom.errors import RectomError, SettingsError
 from rectom.llm import ChatClient, Limits, ModelId, Retry, Sampling, Timeouts
 from rectom.llm.stats import Stats
 from rectom.reader.asking import Asker
@@ -97,8 +98,9 @@ async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Ev
                 try:
                     await conduct(Evaluation(settings, run, folder, stats, meter))
                 except BaseException as error:
-                    state = "interrupted" if isinstance(error, asyncio.CancelledError | KeyboardInterrupt) else "failed"
-                    folder.write_manifest({**manifest, "state": state, "why": type(error).__name__})
+                    stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
+                    with suppress(RectomError):  # a full disk must not hide what happened
+                        folder.write_manifest({**manifest, "state": "interrupted" if stopped else "failed"})
                     raise
         return _finish(run, folder, stats, manifest, time.monotonic() - begun)
 
@@ -180,6 +182,7 @@ def _circumstances(started: datetime) -> dict[str, Any]:
         "started": started.isoformat(timespec="seconds"),
         "versions": {"rectom": version("rectom"), "python": platform.python_version()},
         "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
+        "prompts": prompts.digests("hitom"),
         "revision": _revision(),
     }
 

@@ -138,7 +138,7 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(SettingsError, match="No space"):
             run.write("tables/accuracy.md", b"new")
     assert (tmp_path / "tables" / "accuracy.md").read_bytes() == b"old"
     assert run.write("tables/accuracy.md", b"new").read_bytes() == b"new"

@@ -52,6 +52,13 @@ def load(benchmark: str, step: str) -> Prompt:
     return Prompt(f"{benchmark}/{step}", system.strip(), user.strip(), sha256(text.encode()).hexdigest())
 
 
+def digests(benchmark: str) -> dict[str, str]:
+    """The digest of every prompt of a benchmark, by step."""
+    files = sorted(file.name for file in _folder(benchmark).iterdir())
+    steps = [name.removesuffix(".txt") for name in files if name.endswith(".txt")]
+    return {step: load(benchmark, step).digest for step in steps}
+
+
 def in_words(rules: Rules, choices: tuple[str, ...], benchmark: str = "hitom") -> str:
     """Some choices of a rule set as sentences, a line each."""
     words = _words(benchmark)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import IO, Any, Self
 
 import orjson
 
@@ -24,8 +25,8 @@ class RunFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._results: BinaryIO | None = None
-        self._traces: BinaryIO | None = None
+        self._results: IO[bytes] | None = None
+        self._traces: IO[bytes] | None = None
 
     @property
     def report(self) -> Path:
@@ -44,12 +45,11 @@ class RunFolder:
             raise SettingsError(
                 f"{self.folder} holds a run with other settings ({', '.join(changed)}); choose another --name"
             )
-        try:
+        with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._results = (self.folder / "results.jsonl").open("ab")
-            self._traces = (self.folder / "traces.jsonl").open("ab")
-        except OSError as error:
-            raise SettingsError(f"cannot write to {self.folder}: {error.strerror}; choose another --runs") from None
+            # Unbuffered: a line is in the file when it is written, and closing has nothing left that could fail.
+            self._results = (self.folder / "results.jsonl").open("ab", buffering=0)
+            self._traces = (self.folder / "traces.jsonl").open("ab", buffering=0)
         for file in (self._results, self._traces):
             # Ends what a crash may have torn off, so that the next line stands by itself.
             if file.tell() and not _ends_with_newline(Path(file.name)):
@@ -65,12 +65,12 @@ class RunFolder:
                 file.close()
 
     def append(self, outcome: Outcome, trace: Trace) -> None:
-        """Add a question that ended."""
+        """Add a question that ended. Raises SettingsError if there is no room."""
         assert self._results
         assert self._traces
-        for file, line in ((self._results, outcome), (self._traces, trace)):
-            file.write(orjson.dumps(line.to_json(), option=orjson.OPT_APPEND_NEWLINE))
-            file.flush()
+        with self._writing():
+            for file, line in ((self._results, outcome), (self._traces, trace)):
+                file.write(orjson.dumps(line.to_json(), option=orjson.OPT_APPEND_NEWLINE))
 
     def finish(self, outcomes: Iterable[Outcome], traces: Iterable[Trace]) -> None:
         """Write both files anew, each question once."""
@@ -84,10 +84,11 @@ class RunFolder:
     def write(self, name: str, data: bytes) -> Path:
         """Write a file of the folder as a whole: it is the old one or the new one, never half of either."""
         path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        part.write_bytes(data)
-        part.replace(path)
+        with self._writing():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(data)
+            part.replace(path)
         return path
 
     def manifest(self) -> dict[str, Any]:
@@ -114,6 +115,16 @@ class RunFolder:
             known = list(self.results())
             raise DataError(f"{self.folder.name} has no question {question_id!r}; it has {_some(known)}")
         return found[-1]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SettingsError(
+                f"cannot write to {self.folder}: {error.strerror}; make room or choose another --runs, and run again: "
+                "replies that were paid for are in the cache"
+            ) from None
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         try:
