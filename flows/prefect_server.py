@@ -85,7 +85,7 @@ def start(port: int | None = None) -> str:
             stdout=sink,
             stderr=sink,
             stdin=subprocess.DEVNULL,
-            env=_child_environment(),
+            env=_child_environment(f"http://{_HOST}:{port}/api"),
             start_new_session=True,
         )
     _note().write_text(json.dumps({"pid": process.pid, "port": port}))
@@ -131,9 +131,11 @@ def _is_prefect(pid: int) -> bool:
     return "prefect" in listing and not listing.lstrip().startswith("Z")
 
 
-def _child_environment() -> dict[str, str]:
+def _child_environment(api: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in {"OPENAI_API_KEY", "PREFECT_API_URL"}}
-    return {**environment(), **kept}
+    # Its pages ask the default port otherwise.
+    pages = {"PREFECT_SERVER_UI_API_URL": api, "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false"}
+    return {**environment(), **kept, **pages}
 
 
 def _answers(url: str) -> bool:
