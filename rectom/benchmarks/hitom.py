@@ -74,17 +74,22 @@ def load(file: Path, subset: str = "400") -> Benchmark:
     """Read a file and cut it to a subset. Raises DataError for an unknown subset, a missing or a wrong file."""
     if subset not in SUBSETS:
         raise DataError(f"hitom has no subset {subset!r}; it has {', '.join(SUBSETS)}")
-    types, lengths = SUBSETS[subset]
     data = read_bytes(file)
     rows = read_rows(data, file)
-    chosen = [row for row in rows if row.prompting_type in types and row.story_length in lengths]
+    chosen = [row for row in rows if _belongs(row, subset)]
     if not chosen:
-        raise DataError(f"{file} holds no rows of hitom/{subset}")
+        others = [name for name in SUBSETS if any(_belongs(row, name) for row in rows)]
+        raise DataError(f"{file} holds no rows of hitom/{subset}; of these it does: {', '.join(others) or 'none'}")
     names = name_stories(rows)
     stories = {names[row.story]: Story.parse(row.story, names[row.story]) for row in chosen}
     questions = tuple(_question(row, names[row.story]) for row in chosen)
-    warnings = _warnings(rows) if "VP" in types else ()
+    warnings = _warnings(rows) if "VP" in SUBSETS[subset][0] else ()
     return Benchmark("hitom", subset, tuple(stories.values()), questions, note(), digest_of(data), warnings)
+
+
+def _belongs(row: Row, subset: str) -> bool:
+    types, lengths = SUBSETS[subset]
+    return row.prompting_type in types and row.story_length in lengths
 
 
 def read_bytes(file: Path) -> bytes:
