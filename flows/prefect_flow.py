@@ -20,17 +20,15 @@ from prefect.artifacts import (
     acreate_table_artifact,
     aupdate_progress_artifact,
 )
-from prefect.context import TaskRunContext
 from prefect.tasks import Task
 
 from cache import CacheError, digest
 from flows.accounts import outcome_of
 from flows.evaluate import Evaluation, conduct_plainly
-from flows.pipeline import STAGES, pipeline
+from flows.pipeline import STAGES, RunStage, pipeline
 from rectom.errors import RectomError
 from rectom.results.tables import HEADER, accuracy_rows
-from tasks.run import current
-from tasks.stage import Stage
+from tasks.run import Run
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,26 +41,27 @@ _PATIENCE = 20.0
 StageTask = Task[[Sequence[str]], Any]
 
 
-def stage_task(name: str) -> StageTask:
-    """A stage's function as a Prefect task; `.fn` is the function itself."""
+def stage_task(name: str, run: Run, part: Sequence[str], label: str) -> StageTask:
+    """A stage's function as a Prefect task for one shard; `.fn` is the function itself.
+
+    Its cache key is the digest of the keys of its results. Where our store lacks one of them the task runs, whatever
+    Prefect remembers.
+    """
     stage, function = STAGES[name]
+    keys = stage.keys(run, part)
+    key = None if keys is None else digest([stage.name, keys])
+    words = name.replace("_", " ")
     return Task(
         function,
-        name=name.replace("_", " "),
+        name=words,
         description=function.__doc__,
         version=str(stage.version),
-        cache_key_fn=_cache_key(stage),
+        task_run_name=f"{words} · shard {label}",
+        cache_key_fn=lambda _context, _parameters: key,
+        refresh_cache=keys is None or not stage.holds(run, keys),
         persist_result=True,
         result_serializer="json",
     )
-
-
-def _cache_key(stage: Stage) -> Callable[[TaskRunContext, dict[str, Any]], str | None]:
-    def key(_context: TaskRunContext, parameters: dict[str, Any]) -> str | None:
-        keys = stage.keys(current(), parameters["shard"])
-        return None if keys is None else digest([stage.name, keys])
-
-    return key
 
 
 async def conduct(evaluation: Evaluation) -> None:
@@ -104,21 +103,18 @@ def _flow(evaluation: Evaluation, ended: asyncio.Event) -> Callable[[], Awaitabl
     )
     async def rectom() -> None:
         async with _progress(evaluation):
-            await pipeline(evaluation.parts(), _runner(evaluation))
+            await pipeline(evaluation.parts(), _runner(evaluation.run))
         await _artifacts(evaluation)
         ended.set()
 
     return rectom
 
 
-def _runner(evaluation: Evaluation) -> Callable[[str, Sequence[str], str], Awaitable[object]]:
-    tasks = {name: stage_task(name) for name in STAGES}
-
+def _runner(run: Run) -> RunStage:
     async def run_stage(name: str, part: Sequence[str], label: str) -> object:
         stage = STAGES[name][0]
-        named = tasks[name].with_options(task_run_name=f"{name.replace('_', ' ')} · shard {label}")
-        keys = await named(part)
-        if not stage.adopt(evaluation.run, keys):
+        keys = await stage_task(name, run, part, label)(part)
+        if not stage.adopt(run, keys):
             await stage.over(part)
         return keys
 

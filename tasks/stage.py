@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -43,16 +43,15 @@ class Stage:
         return {item: run.results[self.name, item].key for item in items}
 
     def keys(self, run: Run, shard: Sequence[str]) -> dict[Item, str] | None:
-        """The key of each item, if all are in the store."""
-        keys = {}
-        for item in self.items(run, shard):
-            try:
-                keys[item] = digest(self._fields(run, item))
-            except Blocked:
-                return None
-            if self.name in run.forced or not run.store.contains("stage", keys[item]):
-                return None
-        return keys
+        """The key of each item; None if one cannot be told, since what it reads is not there."""
+        try:
+            return {item: digest(self._fields(run, item)) for item in self.items(run, shard)}
+        except Blocked:
+            return None
+
+    def holds(self, run: Run, keys: Mapping[Item, str]) -> bool:
+        """Whether the store has a result under every key, and none of them is to be computed again."""
+        return self.name not in run.forced and all(run.store.contains("stage", key) for key in keys.values())
 
     def adopt(self, run: Run, keys: dict[Item, str]) -> bool:
         """Take results from the store that somebody else says are there; False if one is not."""
