@@ -11,7 +11,7 @@ import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
@@ -60,12 +60,12 @@ def main() -> None:
     debug = "--debug" in sys.argv or os.environ.get("RECTOM_DEBUG") == "1"
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        sys.exit(rectom.main(arguments, standalone_mode=False))
+        _leave(rectom.main(arguments, prog_name="rectom", standalone_mode=False) or 0)
     except click.exceptions.Abort:
         _end(130, "interrupted; the same command goes on where it was")
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        _leave(error.exit_code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         _end(130, "interrupted; the same command goes on where it was")
     except BrokenPipeError:
@@ -90,6 +90,16 @@ def _one_line(error: Exception) -> str:
     return f"an unexpected {type(error).__name__}: {words} (please report it; --debug shows where)"
 
 
-def _end(status: int, words: str) -> None:
+def _end(status: int, words: str) -> NoReturn:
     click.echo(f"rectom: {words}", err=True)
+    _leave(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """Exit; at once where Prefect was left behind, whose threads would otherwise be waited for."""
+    conductor = sys.modules.get("flows.prefect_flow")
+    if conductor and conductor.left_behind.is_set():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -35,8 +36,12 @@ _LOG = logging.getLogger(__name__)
 #: Seconds between two updates of the progress artifact.
 _EVERY = 2.0
 
-#: Seconds that Prefect gets to close a flow after the pipeline has ended.
-_PATIENCE = 20.0
+#: Seconds that Prefect gets to close a flow after the pipeline has ended, and then after each of some cancellations.
+_PATIENCE = 10.0
+_CANCELLING = (3.0, 1.0, 1.0)
+
+#: Set once Prefect was left behind. Its threads then go on for minutes, trying to reach a server that is gone.
+left_behind = threading.Event()
 
 StageTask = Task[[Sequence[str]], Any]
 
@@ -66,32 +71,43 @@ def stage_task(name: str, run: Run, part: Sequence[str], label: str) -> StageTas
 
 async def conduct(evaluation: Evaluation) -> None:
     """Run the pipeline as a Prefect flow; if Prefect itself fails, end it without."""
-    ended = asyncio.Event()
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     work = asyncio.ensure_future(_flow(evaluation, ended)())
-    waiting = asyncio.ensure_future(ended.wait())
     try:
-        await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({work}, timeout=_PATIENCE)
-        if not ended.is_set():
-            await _without_prefect(work, evaluation)
-        elif not work.done() or work.exception():
-            _LOG.warning("Prefect did not close the flow; the results are complete all the same")
+        await _conclude(work, ended, evaluation)
     finally:
-        waiting.cancel()
-        work.cancel()
-        with contextlib.suppress(BaseException):
-            await work
+        await _let_go(work)
 
 
-async def _without_prefect(work: asyncio.Future[Any], evaluation: Evaluation) -> None:
-    error = work.exception() if work.done() else None
+async def _conclude(work: asyncio.Future[None], ended: asyncio.Future[None], evaluation: Evaluation) -> None:
+    """What came of the pipeline, and what is left to do where it was Prefect that failed."""
+    error = ended.exception() if ended.done() else work.exception()
     if isinstance(error, RectomError | CacheError):
         raise error
-    _LOG.warning("Prefect failed (%s); going on without it", type(error).__name__)
-    await conduct_plainly(evaluation)
+    if error or not work.done() or work.exception():
+        left_behind.set()
+    if error:
+        _LOG.warning("Prefect failed (%s); going on without it", type(error).__name__)
+        await conduct_plainly(evaluation)
+    elif left_behind.is_set():
+        _LOG.warning("Prefect did not close the flow; the results are complete all the same")
 
 
-def _flow(evaluation: Evaluation, ended: asyncio.Event) -> Callable[[], Awaitable[None]]:
+async def _let_go(work: asyncio.Future[None]) -> None:
+    """Cancel a flow, insistently: Prefect answers by telling its server, for minutes if that is gone."""
+    for patience in _CANCELLING:
+        if not work.done():
+            work.cancel()
+            await asyncio.wait({work}, timeout=patience)
+    if not work.done():
+        left_behind.set()
+    elif not work.cancelled():
+        work.exception()  # looked at, or asyncio reports an error that nobody waits for any more
+
+
+def _flow(evaluation: Evaluation, ended: asyncio.Future[None]) -> Callable[[], Awaitable[None]]:
     settings = evaluation.settings
 
     @flow(
@@ -102,12 +118,30 @@ def _flow(evaluation: Evaluation, ended: asyncio.Event) -> Callable[[], Awaitabl
         validate_parameters=False,
     )
     async def rectom() -> None:
-        async with _progress(evaluation):
-            await pipeline(evaluation.parts(), _runner(evaluation.run))
-        await _artifacts(evaluation)
-        ended.set()
+        closing = asyncio.Event()
+        updating = asyncio.ensure_future(_progress(evaluation, closing))
+        try:
+            await _said(ended, pipeline(evaluation.parts(), _runner(evaluation.run)))
+            closing.set()
+            await _artifacts(evaluation)
+            await updating
+        finally:
+            updating.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await updating
 
     return rectom
+
+
+async def _said(ended: asyncio.Future[None], work: Awaitable[None]) -> None:
+    """Do the work, and say at once how it ended: Prefect may take long to come back with it."""
+    try:
+        await work
+    except Exception as error:
+        ended.set_exception(error)
+        ended.exception()  # looked at: whoever waits may have been cancelled
+        raise
+    ended.set_result(None)
 
 
 def _runner(run: Run) -> RunStage:
@@ -121,27 +155,16 @@ def _runner(run: Run) -> RunStage:
     return run_stage
 
 
-@contextlib.asynccontextmanager
-async def _progress(evaluation: Evaluation) -> Any:
-    updating = asyncio.ensure_future(_update(evaluation))
-    try:
-        yield
-    finally:
-        updating.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await updating
-
-
-async def _update(evaluation: Evaluation) -> None:
-    """Keep a progress artifact up to date; a server that does not answer is no reason to stop."""
+async def _progress(evaluation: Evaluation, closing: asyncio.Event) -> None:
+    """Keep a progress artifact up to date, to the end; a server that does not answer is no reason to stop."""
     run = evaluation.run
     total = len(run.benchmark.questions)
     with contextlib.suppress(Exception):
         artifact = await acreate_progress_artifact(0.0, key="rectom-progress", description="questions answered")
-        while True:
-            await asyncio.sleep(_EVERY)
-            answered = run.done["answering"]
-            words = f"{answered} of {total} questions answered"
+        while not closing.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(closing.wait(), _EVERY)
+            words = f"{run.done['answering']} of {total} questions answered"
             await aupdate_progress_artifact(artifact, progress=100.0 * evaluation.meter.share, description=words)
 
 

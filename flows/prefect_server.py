@@ -44,6 +44,7 @@ def environment() -> dict[str, str]:
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
+        "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_CLI_COLORS": "false",
         **_BATCHES,
     }
@@ -103,14 +104,15 @@ def start(port: int | None = None) -> str:
 def stop() -> bool:
     """Stop the server that `start` started; False if there is none."""
     try:
-        pid = int(json.loads(_note().read_text())["pid"])
+        note = json.loads(_note().read_text())
+        pid, port = int(note["pid"]), int(note["port"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    found = _is_prefect(pid)
+    found = _is_server(pid, port)
     if found:
         os.kill(pid, 15)
         deadline = time.monotonic() + 20
-        while _is_prefect(pid) and time.monotonic() < deadline:
+        while _is_server(pid, port) and time.monotonic() < deadline:
             time.sleep(0.2)
     _note().unlink(missing_ok=True)
     return found
@@ -120,15 +122,15 @@ def _note() -> Path:
     return home() / "prefect" / "server.json"
 
 
-def _is_prefect(pid: int) -> bool:
-    """Whether a process is a Prefect server still: a pid may have been given to somebody else since."""
+def _is_server(pid: int, port: int) -> bool:
+    """Whether a process is the server at a port still: a pid may have been given to somebody else since."""
     listing = subprocess.run(  # noqa: S603
         ["ps", "-p", str(pid), "-o", "stat=,command="],  # noqa: S607
         capture_output=True,
         text=True,
         check=False,
     ).stdout
-    return "prefect" in listing and not listing.lstrip().startswith("Z")
+    return f"prefect server start --host {_HOST} --port {port}" in listing and not listing.lstrip().startswith("Z")
 
 
 def _child_environment(api: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -23,6 +23,7 @@ from rectom.perspective import Perspective
 from rectom.reader.rules import RuleReader
 from rectom.rules import Rules
 from rectom.story import Story
+from tests.laboratory import PrefectServer, execute
 
 settings.register_profile(
     "rectom", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -42,6 +43,16 @@ def hitom_file() -> Path:
             if file.is_file():
                 return file
     pytest.skip(f"no Hi-ToM file at {' or '.join(map(str, folders))}: set RECTOM_DATA to it (rectom data get hitom)")
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
+    """One Prefect server for all tests that need one."""
+    home = tmp_path_factory.mktemp("prefect")
+    started = execute("server", "start", timeout=150, RECTOM_HOME=str(home))
+    assert started.status == 0, started.err
+    yield PrefectServer(started.out.strip(), home)
+    execute("server", "stop", RECTOM_HOME=str(home))
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,12 @@ from flows.evaluate import open_reader
 from flows.options import reading_options, settings_from
 from flows.pipeline import pipeline, run_plainly
 from flows.settings import Settings
+from rectom import grammar
 from rectom.benchmarks import hitom
 from rectom.benchmarks.base import Benchmark
-from rectom.errors import DataError
+from rectom.errors import DataError, StoryError
 from rectom.results.outcome import Trace
 from rectom.story import Question, Story
-from rectom.words import words_of
 from tasks.run import Run, running
 
 _ID = "asked"
@@ -65,9 +65,12 @@ def _read(file: Path) -> str:
 
 
 def _choices(text: str, story: Story) -> tuple[str, ...]:
-    """The options given; if none are, the containers of a story whose grammar tells them."""
+    """The options given; if none are, the containers of a story whose grammar tells them, else any place."""
     if not text.strip():
-        return words_of(story.lines).containers
+        try:
+            return grammar.vocabulary(story.lines).containers
+        except StoryError:
+            return ()
     try:
         return hitom.read_choices(text)
     except ValueError:

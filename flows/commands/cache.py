@@ -57,15 +57,17 @@ def verify(folder: Path | None) -> int:
 @click.option("--replies", is_flag=True, help="Model replies as well: they were paid for and cannot be made again.")
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @click.option("--yes", is_flag=True, help="Do not ask before replies are deleted.")
-def prune(folder: Path | None, older_than: float | None, replies: bool, dry_run: bool, yes: bool) -> None:
+def prune(folder: Path | None, older_than: float | None, replies: bool, dry_run: bool, yes: bool) -> int:
     """Delete stage results, which are computed again from the replies for nothing."""
-    if replies and not dry_run and not yes:
-        click.confirm("Delete model replies that were paid for?", abort=True)
+    if replies and not dry_run and not yes and not click.confirm("Delete model replies that were paid for?"):
+        click.echo("nothing deleted")
+        return 1
     kinds = (*_STAGES, "reply") if replies else _STAGES
     age = None if older_than is None else timedelta(days=older_than)
     with _open(folder) as store:
         count = cache.prune(store, kinds, age, dry_run)
     click.echo(f"{count:,} entries {'would be ' if dry_run else ''}deleted")
+    return 0
 
 
 @command.command()

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from flows.options import run_options, settings_from
+from flows.settings import Endpoint, Settings
+from rectom.errors import SettingsError
+from rectom.reader.base import STEPS
+from rectom.rules import PRESETS
+
+
+def test_without_a_model_every_step_is_read_by_rule() -> None:
+    assert Settings().by_step() == dict.fromkeys(STEPS, "rules")
+    assert not Settings().asks_a_model()
+
+
+def test_a_model_gets_every_step_that_is_not_given_away() -> None:
+    settings = Settings(model="m", readers={"observe": "rules", "chain": "rules"})
+    assert settings.by_step() == {**dict.fromkeys(STEPS, "model"), "observe": "rules", "chain": "rules"}
+    assert settings.asks_a_model()
+    assert not Settings(model="m", readers=dict.fromkeys(STEPS, "rules")).asks_a_model()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (Settings(model="m", readers={"guess": "rules"}), "--reader guess=rules: a step is one of abstract, chain,"),
+        (Settings(model="m", readers={"chain": "magic"}), "--reader chain=magic: .* a reader is rules or model"),
+        (Settings(readers={"chain": "model"}), "--reader chain=model needs a model: give --model NAME and --base-url"),
+    ],
+)
+def test_readers_that_do_not_exist_are_named(settings: Settings, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        settings.by_step()
+
+
+def test_rules_are_presets() -> None:
+    assert Settings(rules="literal").rule_set() is PRESETS["literal"]
+    with pytest.raises(SettingsError, match="there are no rules 'mine'; there are literal,"):
+        Settings(rules="mine").rule_set()
+
+
+BASE = Settings(model="m", endpoint=Endpoint("http://a:1/v1", "sk-planted"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Settings(model="m", endpoint=Endpoint("http://b:2/v1", "sk-other", 1, 5.0, 1)),
+        Settings(model="m", cache=Path("/elsewhere"), runs=Path("/there")),
+        Settings(model="m", shard=3),
+        Settings(model="m", forced=("completion",)),
+    ],
+)
+def test_where_and_how_a_run_is_made_changes_neither_its_fields_nor_its_name(other: Settings) -> None:
+    assert other.fields() == BASE.fields()
+    assert other.run_name("d") == BASE.run_name("d")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Settings(model="n"),
+        Settings(model="m", identity="weights"),
+        Settings(model="m", revision="2"),
+        Settings(model="m", rules="literal"),
+        Settings(model="m", readers={"chain": "rules"}),
+        Settings(model="m", window=1),
+        Settings(model="m", temperature=None),
+        Settings(model="m", top_p=0.5),
+        Settings(model="m", top_k=5),
+        Settings(model="m", max_tokens=5),
+        Settings(model="m", repairs=0),
+        Settings(model="m", limit=5),
+        Settings(model="m", subset="cotp"),
+    ],
+)
+def test_what_a_result_depends_on_changes_fields_and_name(other: Settings) -> None:
+    assert other.fields() != BASE.fields()
+    assert other.run_name("d") != BASE.run_name("d")
+    json.dumps(other.fields())
+
+
+def test_other_data_is_another_run() -> None:
+    assert BASE.run_name("d") != BASE.run_name("e")
+
+
+def test_what_only_a_model_takes_is_no_part_of_a_run_by_rule() -> None:
+    assert Settings(window=3, temperature=1.0).fields() == Settings().fields()
+
+
+def test_no_place_and_no_secret_in_fields_or_repr() -> None:
+    assert "planted" not in str(BASE.fields()) + repr(BASE)
+    assert "http" not in str(BASE.fields())
+
+
+def test_a_model_with_a_path_for_a_name_makes_one_folder() -> None:
+    name = Settings(model="org/some model:7b").run_name("d")
+    assert name.startswith("hitom-400.rectom.org-some-model-7b.")
+    assert "/" not in name
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "a b"])
+def test_a_name_is_a_single_plain_folder(name: str) -> None:
+    with pytest.raises(SettingsError, match="use letters, digits"):
+        Settings(name=name).run_name("d")
+
+
+def parsed(*arguments: str) -> Settings:
+    """The settings that a command line gives."""
+    found: list[Settings] = []
+
+    @click.command()
+    @run_options
+    def command(**options: Any) -> None:
+        found.append(settings_from(options))
+
+    command.main(list(arguments), standalone_mode=False)
+    return found[0]
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "RECTOM_CACHE", "RECTOM_HOME", "RECTOM_DATA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_defaults_of_the_command_line_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = parsed()
+    assert settings == Settings(cache=Path.cwd() / ".rectom" / "cache")
+    monkeypatch.setenv("RECTOM_HOME", "/home/of/rectom")
+    assert parsed().cache == Path("/home/of/rectom/cache")
+
+
+def test_the_target_is_a_benchmark_and_a_subset() -> None:
+    assert [(s.benchmark, s.subset) for s in (parsed("hitom"), parsed("hitom/all"), parsed("x/y/z"))] == [
+        ("hitom", "400"),
+        ("hitom", "all"),
+        ("x", "y/z"),
+    ]
+
+
+def test_address_and_key_come_from_the_environment_and_an_option_goes_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://environment:1/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    endpoint = parsed("--concurrency", "3", "--timeout", "9", "--attempts", "2").endpoint
+    assert endpoint == Endpoint("http://environment:1/v1", "sk-planted", 3, 9.0, 2)
+    assert parsed("--base-url", "http://option:2/v1").endpoint.base_url == "http://option:2/v1"
+
+
+def test_options_become_settings() -> None:
+    words = "--reader observe=rules --reader chain=model --window 5 --default-sampling --force answering --limit 7"
+    settings = parsed("hitom/cotp", "--model", "m", *words.split())
+    assert settings.readers == {"observe": "rules", "chain": "model"}
+    assert (settings.window, settings.temperature, settings.forced, settings.limit) == (5, None, ("answering",), 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--window", "0"], "--window 0: give `story` or a number of lines"),
+        (["--window", "some"], "--window some"),
+        (["--window", "-1"], "--window -1"),
+        (["--reader", "observe"], "--reader observe: write it as STEP=KIND"),
+        (["--rules", "mine"], "'mine' is not one of 'literal'"),
+        (["--force", "everything"], "'everything' is not one of 'abstraction'"),
+        (["--limit", "0"], "0 is not in the range"),
+        (["--temperature", "-1"], "-1.0 is not in the range"),
+    ],
+)
+def test_options_that_make_no_sense_are_named(arguments: list[str], words: str) -> None:
+    with pytest.raises(click.UsageError) as error:
+        parsed(*arguments)
+    assert words in error.value.format_message()
