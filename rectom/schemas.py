@@ -6,7 +6,7 @@ objects, containers and options are enumerations, so that a constrained server c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Literal, TypeAlias
@@ -19,6 +19,7 @@ from rectom.story import Vocabulary
 #: Bump when a reply changes its meaning: cached stage results are found by it.
 VERSION = 1
 
+OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
 
 #: Servers refuse or choke on very long enumerations; beyond this a fact is any text, checked after the reply.
@@ -89,10 +90,13 @@ def chain(mentions: Sequence[str]) -> ReplyModel:
     return create_model("Chain", __base__=Strict, chain=_list_of(one_of(mentions), most=len(mentions)))
 
 
-def basis(allowed: Iterable[str], count: int) -> ReplyModel:
-    """`{"observation_basis": [...]}`: a fact or `not_observable` for each of `count` states or events."""
-    entry = one_of([*allowed, NOT_OBSERVABLE])
-    return create_model("Observation", __base__=Strict, observation_basis=_list_of(entry, count, count))
+def numbered(allowed: Mapping[int, Sequence[str]]) -> ReplyModel:
+    """`{"1": …, "2": …}`: for each state or event, by its number, one of the values that it allows.
+
+    Numbers keep a model in step, and each entry allows only what can be said of its own state or event.
+    """
+    entries: dict[str, Any] = {str(number): (one_of(values), ...) for number, values in allowed.items()}
+    return create_model("Observation", __base__=Strict, **entries)
 
 
 def revision(proposition: str, believed: Iterable[str]) -> ReplyModel:

@@ -29,14 +29,19 @@ from rectom.perspective import Hearing
 from rectom.prompts import in_words
 from rectom.reader.rules import convinces
 from rectom.rules import PRESETS, Rules, Waiting
-from rectom.schemas import NOT_OBSERVABLE
+from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 
 Fields = dict[str, str]
 
 
+def entries(text: str) -> list[tuple[str, str]]:
+    """The numbers and the texts of numbered lines."""
+    return re.findall(r"^(\d+) (.*)$", text, re.MULTILINE)
+
+
 def numbered(text: str) -> list[str]:
     """The texts of numbered lines."""
-    return re.findall(r"^\d+ (.*)$", text, re.MULTILINE)
+    return [line for _, line in entries(text)]
 
 
 def sections(user: str) -> Fields:
@@ -71,7 +76,7 @@ def chain(system: str, given: Fields) -> Any:
 
 def observe_states(system: str, given: Fields) -> Any:
     waiting = next(w for w in Waiting if in_words(Rules(waiting=w), ("waiting",)) in system)
-    return {"observation_basis": [_presence(s, given["Character"], waiting) for s in numbered(given["States"])]}
+    return {n: _presence(state, given["Character"], waiting) for n, state in entries(given["States"])}
 
 
 def _presence(state: str, character: str, waiting: Waiting) -> str:
@@ -80,13 +85,12 @@ def _presence(state: str, character: str, waiting: Waiting) -> str:
 
 
 def observe_events(system: str, given: Fields) -> Any:
-    return {"observation_basis": [_learnt(event, given["Character"]) for event in numbered(given["Events"])]}
+    return {n: _learnt(event, given["Character"]) for n, event in entries(given["Events"])}
 
 
 def _learnt(event: str, character: str) -> str:
     told = re.match(r"private_tell\((\w+),(\w+),", event)
-    hears = character in told.groups() if told else bool(re.match(r"[+-]in_room|public_claim", event))
-    return event if hears else NOT_OBSERVABLE
+    return OBSERVABLE if told is None or character in told.groups() else NOT_OBSERVABLE
 
 
 def revise(system: str, given: Fields) -> Any:
@@ -139,7 +143,7 @@ def wrongly(step: str, given: Fields, right: Any) -> Any:
         case "chain":
             right["chain"] = right["chain"][:1]
         case "observe_states" | "observe_events":
-            right["observation_basis"] = [NOT_OBSERVABLE for _ in right["observation_basis"]]
+            right.update(dict.fromkeys(right, NOT_OBSERVABLE))
         case "revise":
             right.update(convinced=False, added_facts=[], removed_facts=[])
         case "reduce":

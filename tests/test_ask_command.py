@@ -150,8 +150,8 @@ def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab)
     replies: dict[str, Any] = {
         "abstract": {"steps": [entry(1, [*here, "in(cake,tin)"], []), entry(2, [], here[1:])]},
         "chain": {"chain": ["Omar"]},
-        "observe_states": {"observation_basis": [here[1], "not_observable"]},
-        "observe_events": {"observation_basis": ["not_observable", "-in_room(Omar,kitchen)"]},
+        "observe_states": {"1": here[1], "2": "not_observable"},
+        "observe_events": {"1": "not_observable", "2": "observable"},
         "reduce": {"question": "Where is the cake?"},
         "answer": {"fact": "in(cake,tin)", "answer": "the tin"},
     }

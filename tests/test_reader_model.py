@@ -87,13 +87,12 @@ def answer(*choices: str) -> Step:
 
 
 def basis(*entries: str) -> dict[str, Any]:
-    return {"observation_basis": list(entries)}
+    return {str(number): entry for number, entry in enumerate(entries, 1)}
 
 
 HALL = "in_room(Anne,hall)"
-MOVED = "+in_room(Anne,hall) +in_room(Bob,hall)"
 NOTED = basis(HALL, HALL, NONE, NONE)
-HEARD = basis(MOVED, NONE, NONE, NONE)
+HEARD = {"1": "observable", "3": "observable", "4": "not_observable"}
 
 #: What breaks a rule of a step: the step, a reply, words of the fault, and a reply that does not.
 FAULTS: dict[str, tuple[Step, Any, str, Any]] = {
@@ -148,25 +147,21 @@ FAULTS: dict[str, tuple[Step, Any, str, Any]] = {
         {"chain": ["Anne"]},
     ),
     "a name that nobody bears": (chain, {"chain": ["Zoe"]}, "chain.0: Input should be 'Anne'", {"chain": ["Anne"]}),
-    "a state too few": (states, basis(HALL, HALL, NONE), "at least 4 items", NOTED),
-    "a state too many": (states, basis(HALL, HALL, NONE, NONE, NONE), "at most 4 items", NOTED),
-    "a fact of another state": (
-        states,
-        basis(HALL, HALL, HALL, NONE),
-        "entry 3: in_room(Anne,hall) is not a fact of state 3",
-        NOTED,
-    ),
+    "a state too few": (states, basis(HALL, HALL, NONE), "4: Field required", NOTED),
+    "a state too many": (states, basis(HALL, HALL, NONE, NONE, NONE), "5: Extra inputs are not permitted", NOTED),
+    "a fact of another state": (states, basis(HALL, HALL, HALL, NONE), "3: Input should be 'not_observable'", NOTED),
     "the presence of somebody else": (
         states,
         basis("in_room(Bob,hall)", HALL, NONE, NONE),
-        "observation_basis.0: Input should be",
+        "1: Input should be 'in_room(Anne,hall)' or 'not_observable'",
         NOTED,
     ),
-    "an event too few": (events, basis(NONE), "at least 4 items", HEARD),
-    "another event": (
+    "an event too few": (events, {"1": "observable", "3": "observable"}, "4: Field required", HEARD),
+    "an event not asked for": (events, {**HEARD, "2": "observable"}, "2: Extra inputs are not permitted", HEARD),
+    "a word of its own": (
         events,
-        basis(MOVED, MOVED, NONE, NONE),
-        "entry 2 is neither event 2, which is '+in(ball,box)'",
+        {**HEARD, "1": "seen"},
+        "1: Input should be 'observable' or 'not_observable'",
         HEARD,
     ),
     "convinced of nothing": (
@@ -328,11 +323,19 @@ async def test_observability_is_asked_of_states_and_events_at_once() -> None:
     assert [request.schema_name for request in client.requests] == ["observe_states", "observe_events"]
 
 
-async def test_an_event_that_is_not_observed_is_a_dash_and_not_learnt_of() -> None:
-    source = Perspective((EMPTY, EMPTY), (None, NOTHING), ("*", "*"))
+async def test_events_that_nobody_learns_of_elsewhere_are_not_asked_about() -> None:
+    put = persistent([inside("ball", "box")])
+    source = Perspective((EMPTY,) * 3, (None, NOTHING, put), ("*",) * 3)
     client = Scripted(by_rule)
-    assert (await reader_of(client).observability(source, "Bob")).events == (False, False)
-    assert "1 -\n2 -\n" in client.requests[1].messages[1].content
+    assert (await reader_of(client).observability(source, "Bob")).events == (False, False, False)
+    assert [request.schema_name for request in client.requests] == ["observe_states"]
+
+
+async def test_events_keep_their_numbers() -> None:
+    client = Scripted(by_rule)
+    able = await reader_of(client).observability(WORLD, "Cy")
+    assert able.events == (True, False, True, False)
+    assert "3 -in_room(Anne,hall)\n4 private_tell(Anne,Bob,in(ball,bag))" in client.requests[1].messages[1].content
 
 
 async def test_a_claim_that_convinces_nobody_changes_nothing() -> None:

@@ -30,7 +30,7 @@ MODELS = {
     "abstraction": schemas.abstraction(WORDS, 3),
     "abstraction of noise": schemas.abstraction(Vocabulary(containers=("box",)), 1),
     "chain": schemas.chain(WORDS.characters),
-    "basis": schemas.basis(PRESENCE[:2], 4),
+    "observation": schemas.numbered({1: [PRESENCE[0], NOT_OBSERVABLE], 3: [NOT_OBSERVABLE]}),
     "revision": schemas.revision(LOCATION[0], LOCATION[1:]),
     "reduction": schemas.reduction(),
     "answer": schemas.answer(LOCATION, ["box", "bag"]),
@@ -110,10 +110,11 @@ def test_lines_without_objects_offer_no_claims() -> None:
     assert "PublicClaim" not in schema["$defs"]
 
 
-def test_observability_is_a_fact_or_not_observable_for_each_state() -> None:
-    basis = schemas.json_schema(MODELS["basis"])["properties"]["observation_basis"]
-    assert basis["items"]["enum"] == [*PRESENCE[:2], NOT_OBSERVABLE]
-    assert (basis["minItems"], basis["maxItems"]) == (4, 4)
+def test_each_state_offers_its_own_facts_under_its_number() -> None:
+    entries = schemas.json_schema(MODELS["observation"])["properties"]
+    assert entries["1"]["enum"] == [PRESENCE[0], NOT_OBSERVABLE]
+    assert entries["3"]["const"] == NOT_OBSERVABLE
+    assert list(entries) == ["1", "3"]
 
 
 def test_the_other_steps_offer_only_what_can_be() -> None:

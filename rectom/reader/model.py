@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.asking import Asker
 from rectom.rules import PRESETS, Rules
-from rectom.schemas import NOT_OBSERVABLE
+from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from rectom.story import Story, Vocabulary
 from rectom.words import words_of
 
@@ -101,27 +101,29 @@ class ModelReader:
         return Observability(rooms, events)
 
     async def _states(self, presence: Sequence[State], character: str) -> tuple[str | None, ...]:
-        facts = {str(f) for state in presence for f in state if f.args[0] == character}
+        allowed = {n: _presence(state, character) for n, state in enumerate(presence, 1)}
         return await self._asker.ask(
             "observe_states",
-            schemas.basis(sorted(facts), len(presence)),
-            lambda reply: tuple(_rooms(reply, presence, character)),
+            schemas.numbered(allowed),
+            lambda reply: tuple(map(_room, reply.model_dump().values())),
             rules=prompts.in_words(self.rules, _SAID["observe"]),
             states=_numbered([" ".join(printed(state)) or "-" for state in presence]),
-            count=str(len(presence)),
             character=character,
         )
 
     async def _events(self, events: Sequence[Event | None], character: str) -> tuple[bool, ...]:
-        texts = [str(event) if event else "-" for event in events]
-        return await self._asker.ask(
+        """Only of what reaches people elsewhere: other events are observed where their states are."""
+        asked = {n: str(event) for n, event in enumerate(events, 1) if event and (event.occurrence or event.moves)}
+        if not asked:
+            return (False,) * len(events)
+        learnt = await self._asker.ask(
             "observe_events",
-            schemas.basis(dict.fromkeys(text for text in texts if text != "-"), len(texts)),
-            lambda reply: tuple(_learnt(reply, texts)),
-            events=_numbered(texts),
-            count=str(len(texts)),
+            schemas.numbered(dict.fromkeys(asked, (OBSERVABLE, NOT_OBSERVABLE))),
+            lambda reply: {int(n) for n, value in reply.model_dump().items() if value == OBSERVABLE},
+            events="\n".join(f"{number} {event}" for number, event in asked.items()),
             character=character,
         )
+        return tuple(number in learnt for number in range(1, len(events) + 1))
 
     async def revise(self, hearing: Hearing) -> Delta:
         """Line 10: the prompt holds the beliefs about objects, which is all that a claim can change."""
@@ -207,23 +209,12 @@ def _fact(text: str, words: Vocabulary) -> Fact:
     return fact
 
 
-def _rooms(reply: Any, presence: Sequence[State], character: str) -> Iterator[str | None]:
-    for number, (basis, state) in enumerate(zip(reply.observation_basis, presence, strict=True), 1):
-        if basis == NOT_OBSERVABLE:
-            yield None
-        elif basis not in map(str, state):
-            raise ValueError(f"entry {number}: {basis} is not a fact of state {number}")
-        elif (fact := Fact.parse(basis)).args[0] != character:
-            raise ValueError(f"entry {number}: {basis} does not say where {character} is")
-        else:
-            yield str(fact.args[1])
+def _presence(state: State, character: str) -> list[str]:
+    return [*printed(fact for fact in state if fact.args[0] == character), NOT_OBSERVABLE]
 
 
-def _learnt(reply: Any, texts: Sequence[str]) -> Iterator[bool]:
-    for number, (basis, text) in enumerate(zip(reply.observation_basis, texts, strict=True), 1):
-        if basis not in {NOT_OBSERVABLE, text}:
-            raise ValueError(f"entry {number} is neither event {number}, which is {text!r}, nor {NOT_OBSERVABLE!r}")
-        yield basis != NOT_OBSERVABLE
+def _room(basis: str) -> str | None:
+    return None if basis == NOT_OBSERVABLE else str(Fact.parse(basis).args[1])
 
 
 def _delta(reply: Any, hearing: Hearing) -> Delta:
