@@ -22,7 +22,7 @@ from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
 from rectom.llm.store import ReplyStore
 from rectom.llm.verdict import Again, Answered, Judge, NoStructure, Verdict
-from rectom.llm.wire import Timeouts, Wire
+from rectom.llm.wire import Timeouts, Transport, Wire
 
 _LOG = logging.getLogger(__name__)
 _SIMPLER: dict[Structured, Structured] = {"json_schema": "json_object", "json_object": "text", "text": "text"}
@@ -47,7 +47,7 @@ class ChatClient:
     `replies` is where replies are kept before they are returned (None: nowhere); `limits` may be shared by
     clients. `structured` says how schemas are first sent; where the server refuses, the client steps down by
     itself and remembers. `offline` never sends: a miss raises `WouldSend`. `replay_failures` replays stored
-    replies that are no answers, too.
+    replies that are no answers, too. `transport` carries the requests some other way than over HTTP.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class ChatClient:
         structured: Structured = "json_schema",
         offline: bool = False,
         replay_failures: bool = False,
+        transport: Transport | None = None,
     ) -> None:
         self.stats = Stats()
         self.structured = structured
@@ -72,7 +73,9 @@ class ChatClient:
         self._retry = retry or Retry()
         self._offline = offline
         self._replay_failures = replay_failures
-        self._wire = Wire(self._address, self._secret, timeouts or Timeouts(), self._limits.concurrency)
+        self._wire: Transport = transport or Wire(
+            self._address, self._secret, timeouts or Timeouts(), self._limits.concurrency
+        )
         self._judge = Judge(self._address, self._secret)
         self._flights = Flights()
         self._fatal: EndpointError | None = None
@@ -168,7 +171,7 @@ class ChatClient:
         structured = self.structured
         payload = to_bytes(request.body(structured))
         self._count(first)
-        verdict = self._judge.judge(await self._wire.post(payload), request, structured)
+        verdict = self._judge.judge(await self._wire.post(payload, request.limited_key), request, structured)
         if isinstance(verdict, NoStructure):
             self._step_down(structured, verdict.words)
         return verdict

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import aiohttp
 
@@ -48,6 +49,19 @@ class NoResponse:
     unreachable: bool
 
 
+class Transport(Protocol):
+    """Carries requests to a model and brings responses back: over HTTP, or as rows of a batch."""
+
+    async def open(self) -> None:
+        """Make ready, in the running loop."""
+
+    async def close(self) -> None:
+        """Let go of everything."""
+
+    async def post(self, payload: bytes, key: str) -> Response | NoResponse:
+        """Carry one chat completion request; `key` is the request's. What goes wrong comes back as a value."""
+
+
 class Wire:
     """A pool of `connections` connections to one server."""
 
@@ -74,7 +88,7 @@ class Wire:
             await self._session.close()
         self._session = None
 
-    async def post(self, payload: bytes) -> Response | NoResponse:
+    async def post(self, payload: bytes, key: str) -> Response | NoResponse:
         """Ask for one chat completion. Failures come back as values: aiohttp's own errors hold the key's
         header.
         """
