@@ -50,7 +50,7 @@ def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
 def abstraction(words: Vocabulary, count: int) -> ReplyModel:
     """`{"steps": [...]}`: an entry for each of `count` lines, persistent or transient."""
     presence, location = world_facts(words)
-    facts, who = _list_of(one_of(presence + location)), one_of(words.characters)
+    facts, who = _list_of(one_of([] if words.open else presence + location)), one_of(words.characters)
     line = Annotated[int, Field(ge=1, le=count)]
     kinds: list[ReplyModel] = [
         create_model(
@@ -62,7 +62,7 @@ def abstraction(words: Vocabulary, count: int) -> ReplyModel:
             removed_facts=facts,
         )
     ]
-    if words.objects or not words.characters:
+    if words.open or words.objects or not words.characters:
         said: dict[str, Any] = {"fact": (one_of(location), ...)}
         kinds += [
             _transient("PublicClaim", line, {"event": (_word("public_claim"), ...), "speaker": (who, ...), **said}),

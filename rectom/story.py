@@ -13,12 +13,16 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The names that facts about a story may use, each in order of appearance."""
+    """The names that facts about a story may use, each in order of appearance.
+
+    In an `open` vocabulary only the characters are known; rooms, objects and containers may bear any name.
+    """
 
     characters: tuple[str, ...] = ()
     rooms: tuple[str, ...] = ()
     objects: tuple[str, ...] = ()
     containers: tuple[str, ...] = ()
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

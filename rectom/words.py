@@ -10,29 +10,28 @@ from rectom.errors import StoryError
 from rectom.story import Vocabulary
 
 _NAME = re.compile(r"\b[A-Z][a-z]\w*")
-_THING = re.compile(r"\b(?:the|a|an|his|her|their|its)\s+([a-z]\w*)", re.IGNORECASE)
 
 #: Capitalised words that begin sentences and name nobody.
 _NO_NAMES = frozenset(
     """The This That These Those There Then They Their He Him His She Her It Its We You Your Our Who Where When
-    While What Why How After Before Later Meanwhile Finally And But Now Next Both
-    Everyone Nobody Somebody Someone All""".split()
+    While What Why How After Before Later Meanwhile Finally And But Now Next Both Everyone Nobody Somebody Someone All
+    In On At From With To By For As If So Yet Because Although Once One Two Some Many Each Every Another Today Tomorrow
+    Yesterday Suddenly Soon First Second Last Inside Outside Unknown Without During Since Until Upon Not No""".split()
 )
 
 
 def words_of(lines: Sequence[str]) -> Vocabulary:
     """The names in some lines, by what they name.
 
-    In lines of Hi-ToM's grammar that is known. In other text every capitalised word may be a character, and what
-    follows an article may be a room, an object or a container.
+    In lines of Hi-ToM's grammar that is known. In other text every capitalised word may be a character, and the
+    vocabulary is open.
     """
     try:
         return grammar.vocabulary(lines)
     except StoryError:
         text = "\n".join(lines)
         names = dict.fromkeys(name for name in _NAME.findall(text) if name not in _NO_NAMES)
-        things = tuple(dict.fromkeys(word.lower() for word in _THING.findall(text)))
-        return Vocabulary(tuple(names), things, things, things)
+        return Vocabulary(tuple(names), open=True)
 
 
 def check_question(question: str, words: Vocabulary) -> None:
@@ -45,5 +44,5 @@ def check_question(question: str, words: Vocabulary) -> None:
         *(("character", name, words.characters) for name in chain),
         ("object", thing, words.objects),
     ]:
-        if name not in known:
+        if name not in known and not (kind == "object" and words.open):
             raise StoryError(f"the story has no {kind} {name!r}; it has {', '.join(known) or 'none'}")

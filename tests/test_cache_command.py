@@ -70,11 +70,14 @@ def test_an_entry_that_is_not_what_its_key_says_is_found(lab: Lab) -> None:
 
 def test_pruning_deletes_stage_results_and_a_rerun_makes_them_for_nothing(lab: Lab) -> None:
     before = count(lab.store)
-    assert f"{before['stage'] + before['latest']:,} entries would be deleted" in care(lab, "prune", "--dry-run").out
+    assert f"{before['stage']:,} entries would be deleted" in care(lab, "prune", "--dry-run").out
     assert count(lab.store) == before
     assert "entries deleted" in care(lab, "prune").out
-    assert count(lab.store) == {"reply": before["reply"], "stage": 0, "latest": 0}
+    assert count(lab.store) == {"reply": before["reply"], "stage": 0, "latest": before["latest"]}
     assert not lab.asked_by(lab.run)
+    assert lab.seen
+    # Items of equal content are found again once the first of them is made.
+    assert {str(verdict.reason) for verdict in lab.seen.verdicts.values()} == {"missing", "hit"}
 
 
 def test_what_is_younger_stays(lab: Lab) -> None:
@@ -89,7 +92,7 @@ def test_replies_go_only_when_they_are_named_and_that_is_confirmed(lab: Lab) -> 
     assert refused.out.endswith("nothing deleted\n")
     assert count(lab.store)["reply"] == lab.server.asked.total()
     assert care(lab, "prune", "--replies", "--yes").status == 0
-    assert count(lab.store) == {"reply": 0, "stage": 0, "latest": 0}
+    assert (count(lab.store)["reply"], count(lab.store)["stage"]) == (0, 0)
 
 
 def test_an_archive_carries_the_replies_to_another_machine(lab: Lab, tmp_path: Path) -> None:
@@ -105,7 +108,7 @@ def test_stage_results_travel_when_asked_for(lab: Lab, tmp_path: Path) -> None:
     archive, there = tmp_path / "all.gz", tmp_path / "there"
     care(lab, "export", archive, "--stages")
     care(lab, "import", archive, folder=there)
-    assert count(there) == count(lab.store)
+    assert count(there) == {**count(lab.store), "latest": 0}
 
 
 @pytest.mark.parametrize("name", ["stats", "verify", "prune", "export", "import"])

@@ -33,9 +33,12 @@ def test_other_text_gives_capitalised_words_as_characters() -> None:
     assert not set(words_of(FREE).characters) & {"Then", "Everyone"}
 
 
-def test_other_text_gives_what_follows_an_article_as_any_kind_of_thing() -> None:
+def test_other_text_leaves_the_things_open() -> None:
     words = words_of(FREE)
-    assert words.objects == words.rooms == words.containers == ("kitchen", "book", "shelf")
+    assert words.open
+    assert words.objects == words.rooms == words.containers == ()
+    check_question("Where is the teapot really?", words)
+    assert not words_of(STORY.lines).open
 
 
 def test_no_lines_name_nothing() -> None:

@@ -12,7 +12,8 @@ import cache
 from cache import Store
 from flows.home import home
 
-_STAGES = ("stage", "latest")
+#: What is made again for nothing. The latest fields of each item stay: they tell why it is made again.
+_STAGES = ("stage",)
 
 _folder = click.option(
     "--cache", "folder", type=click.Path(path_type=Path), envvar="RECTOM_CACHE", help="The store [RECTOM_CACHE]."
@@ -76,7 +77,7 @@ def prune(folder: Path | None, older_than: float | None, replies: bool, dry_run:
 @click.option("--stages", is_flag=True, help="Stage results as well.")
 def export(folder: Path | None, file: Path, stages: bool) -> None:
     """Write the replies to an archive, for another machine or a colleague."""
-    kinds: tuple[Any, ...] = ("reply", *_STAGES) if stages else ("reply",)
+    kinds: tuple[Any, ...] = ("reply", "stage") if stages else ("reply",)
     with _open(folder) as store:
         count = cache.export(store, file, kinds)
     click.echo(f"{file}: {count:,} entries")

@@ -76,9 +76,9 @@ class ModelReader:
             lambda reply: _events(reply, words),
             note=self._note,
             characters=_listed(words.characters),
-            rooms=_listed(words.rooms),
-            objects=_listed(words.objects),
-            containers=_listed(words.containers),
+            rooms=_things(words, words.rooms),
+            objects=_things(words, words.objects),
+            containers=_things(words, words.containers),
             lines=_numbered(lines),
         )
 
@@ -204,7 +204,7 @@ def _fact(text: str, words: Vocabulary) -> Fact:
     first = {"in_room": words.characters, "in": words.objects}.get(fact.predicate)
     if first is None or len(fact.args) != 2:
         raise ValueError(f"{fact} is neither in_room(character,room) nor in(object,container)")
-    if fact.args[0] not in first:
+    if fact.args[0] not in first and not (words.open and fact.predicate == "in"):
         raise ValueError(f"{fact.args[0]} in {fact} is not one of {_listed(first)}")
     return fact
 
@@ -258,6 +258,10 @@ def _numbered(lines: Sequence[str]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
+
+
+def _things(words: Vocabulary, names: Sequence[str]) -> str:
+    return "as the lines name them, words joined by _" if words.open else _listed(names)
 
 
 def _holder(chain: Sequence[str]) -> str:

@@ -1,0 +1,44 @@
+"""What a run may spend: when it is spent, nothing more is sent, and what was paid for is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from rectom.errors import RectomError
+from rectom.llm.prices import Prices
+from rectom.llm.stats import Stats
+
+
+class BudgetReached(RectomError):
+    """The run has spent what it may. The same command with a larger budget goes on."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that may be spent by one call of the command; None for no bound.
+
+    `calls` are requests sent, `tokens` prompt and completion together, `cost` money in the currency of `prices`.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    cost: Decimal | None = None
+    prices: Prices | None = None
+    batch: bool = False
+
+    def check(self, stats: Stats) -> None:
+        """Raise BudgetReached if nothing more may be sent. What is in flight may still exceed the bound a little."""
+        spent = stats.usage.prompt + stats.usage.completion
+        if self.calls is not None and stats.sent + stats.retried >= self.calls:
+            raise BudgetReached(_words(f"{self.calls} calls", "--max-calls"))
+        if self.tokens is not None and spent >= self.tokens:
+            raise BudgetReached(_words(f"{spent:,} of {self.tokens:,} tokens", "--max-tokens-total"))
+        if self.cost is not None and self.prices is not None:
+            cost = self.prices.cost(stats.usage, batch=self.batch)
+            if cost is not None and cost >= self.cost:
+                raise BudgetReached(_words(f"{cost:.4f} of {self.cost} {self.prices.currency}", "--max-cost"))
+
+
+def _words(spent: str, option: str) -> str:
+    return f"the budget is spent ({spent}); every reply is kept: the same command with a larger {option} goes on"

@@ -1,0 +1,137 @@
+"""The models that are declared in `models.toml`: where they are served, how they are asked, what they cost.
+
+Three files are read, the later ones over the earlier: the one that comes with RecToM, the one in the user's
+configuration folder, and the one in the working folder. A table is a model:
+
+    [models."qwen3.5-27b"]
+    name = "Qwen/Qwen3.5-27B"                 # what the server is asked for
+    base_url = "http://127.0.0.1:8000/v1"
+    key = "VLLM_API_KEY"                      # the environment variable that holds the key
+    identity = "Qwen/Qwen3.5-27B"             # what replies are kept by, with the revision
+    revision = "2026-03"
+    structured = "json_schema"                # or json_object, text; left out: found out
+    sampling = { temperature = 1.0, top_p = 0.95, top_k = 20 }
+    limits = { concurrency = 64, per_minute = 5000, tokens_per_minute = 2000000 }
+    prices = { input = 0.1, output = 0.4, date = 2026-05-21 }
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rectom.errors import SettingsError
+from rectom.llm.prices import Prices
+from rectom.llm.request import Sampling, Structured
+
+FILE = "models.toml"
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DeclaredSampling(_Strict):
+    """How replies are drawn; what is left out is left to the server. `extra` goes into the request as it is."""
+
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    seed: int | None = None
+    extra: dict[str, Any] = Field(default_factory=dict)
+
+    def sampling(self) -> Sampling:
+        """As the client takes it."""
+        return Sampling(self.temperature, self.top_p, self.top_k, self.max_tokens, self.seed, extra=self.extra)
+
+
+class DeclaredLimits(_Strict):
+    """The most that the endpoint is to be asked."""
+
+    concurrency: int | None = Field(default=None, ge=1)
+    per_second: float | None = Field(default=None, gt=0)
+    per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+
+
+class Provider(_Strict):
+    """A declared model."""
+
+    name: str = Field(min_length=1)
+    base_url: str = ""
+    key: str = "OPENAI_API_KEY"
+    identity: str | None = None
+    revision: str = ""
+    structured: Structured | None = None
+    sampling: DeclaredSampling = DeclaredSampling()
+    limits: DeclaredLimits = DeclaredLimits()
+    prices: Prices | None = None
+
+    def api_key(self) -> str | None:
+        """The key, from the environment."""
+        return os.environ.get(self.key) or None
+
+
+class _File(_Strict):
+    models: dict[str, Provider] = Field(default_factory=dict)
+
+
+class _Prices(_Strict):
+    prices: dict[str, Prices]
+
+
+def catalogue(folder: Path | None = None) -> dict[str, Provider]:
+    """Every declared model by its name in the files; `folder` is the working folder by default.
+
+    Raises SettingsError that names the file and the field, if one is wrong.
+    """
+    found = _read(resources.files("rectom.llm").joinpath(FILE).read_text("utf-8"), "the models of RecToM")
+    for path in (config_folder() / FILE, (folder or Path()) / FILE):
+        if path.is_file():
+            found |= _read(_text(path), str(path))
+    return found
+
+
+def config_folder() -> Path:
+    """The user's configuration folder of RecToM."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "rectom"
+
+
+def read_prices(file: Path) -> dict[str, Prices]:
+    """A price file: `[prices."identity"]` tables. Raises SettingsError that names the field, if one is wrong."""
+    return _validated(_Prices, _parsed(_text(file), str(file)), str(file)).prices
+
+
+def _read(text: str, where: str) -> dict[str, Provider]:
+    return dict(_validated(_File, _parsed(text, where), where).models)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read {file}: {error}") from None
+
+
+def _parsed(text: str, where: str) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{where} is not TOML: {error}") from None
+
+
+def _validated(model: type[T], data: Mapping[str, Any], where: str) -> T:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise SettingsError(f"{where}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
