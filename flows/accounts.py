@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rectom.llm.budget import Budget
+from rectom.llm.reply import Usage
 from rectom.llm.stats import Stats
 from rectom.results.outcome import Outcome, Trace
-from rectom.results.summary import Cost
+from rectom.results.summary import Cost, Money, StepCost
 from tasks.observability import item
 from tasks.run import Failure, Result, Run
 
@@ -33,7 +35,7 @@ def outcome_of(run: Run, question: str) -> Outcome:
     answered = run.results.get(("answering", question))
     predicted = answered.output if answered and not failure else None
     return Outcome(
-        question,
+        question + run.suffix,
         asked.story_id,
         asked.order,
         asked.gold,
@@ -53,7 +55,7 @@ def trace_of(run: Run, question: str) -> Trace:
     read, completed = made.get("questions") or {}, made.get("completion") or {}
     failure = _failure(results)
     return Trace(
-        id=question,
+        id=question + run.suffix,
         story_id=asked.story_id,
         question=asked.text,
         choices=list(asked.choices),
@@ -71,11 +73,11 @@ def trace_of(run: Run, question: str) -> Trace:
     )
 
 
-def cost_of(run: Run, stats: Stats) -> Cost:
-    """Calls and tokens of a run; `stats` are the client's."""
-    asked = [call for question in run.benchmark.questions for call in _calls(results_of(run, question.id))]
-    different = {call["key"]: call for call in asked}
-    computed = [result for result in run.results.values() if result.computed]
+def cost_of(runs: Sequence[Run], stats: Stats) -> Cost:
+    """Calls and tokens of all samples of a run; `stats` are the client's."""
+    asked = _asked(runs)
+    different = _different(asked)
+    computed = [result for run in runs for result in run.results.values() if result.computed]
     sent = {call["key"] for result in computed for call in result.calls if call["source"] != "cached"}
     return Cost(
         sent=stats.sent,
@@ -89,6 +91,38 @@ def cost_of(run: Run, stats: Stats) -> Cost:
         billed=stats.usage.prompt + stats.usage.completion,
         standalone=sum(map(_tokens, asked)),
     )
+
+
+def steps_of(runs: Sequence[Run]) -> dict[str, StepCost]:
+    """What each step came to, over the different replies, in the order in which steps are first asked."""
+    groups: dict[str, Calls] = {}
+    for call in _different(_asked(runs)).values():
+        groups.setdefault(call["step"], []).append(call)
+    tokens = ("prompt", "completion", "reasoning", "cached")
+    return {
+        step: StepCost(len(calls), _sum(calls, "repair"), *(_sum(calls, name) for name in tokens))
+        for step, calls in groups.items()
+    }
+
+
+def money_of(cost: Cost, stats: Stats, budget: Budget) -> Money:
+    """What a run cost, where the prices are known."""
+    prices = budget.prices
+    if prices is None:
+        return Money()
+    whole = Usage(cost.prompt, cost.completion, cost.reasoning, cost.provider_cached)
+    billed, in_all = (prices.cost(usage, batch=budget.batch) for usage in (stats.usage, whole))
+    return Money(billed, in_all, prices.currency, prices.date.isoformat())
+
+
+def _asked(runs: Sequence[Run]) -> Calls:
+    return [
+        call for run in runs for question in run.benchmark.questions for call in _calls(results_of(run, question.id))
+    ]
+
+
+def _different(calls: Calls) -> dict[str, Mapping[str, Any]]:
+    return {call["key"]: call for call in calls}
 
 
 def _failure(results: Iterable[tuple[str, Result]]) -> Failure | None:

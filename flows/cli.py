@@ -1,7 +1,7 @@
 """`rectom`: finds the command, and turns errors into one line and an exit status.
 
-Exit status: 0 done; 1 an error, named in one line; 2 a wrong command line; 3 done, but questions failed; 130
-interrupted.
+Exit status: 0 done; 1 an error, named in one line; 2 a wrong command line; 3 partial: questions failed, or the run
+stopped at a bound that was set; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from typing import Final, NoReturn
 
 import click
 
+#: The exit status of a run in which questions failed, or that stopped at a bound.
+PARTIAL: Final = 3
+
 #: Where each command is, and its line in the help: so that `rectom --help` imports none of them.
 COMMANDS: Final = {
     "run": ("flows.commands.run", "Evaluate a benchmark, or take up an evaluation again."),
@@ -23,6 +26,7 @@ COMMANDS: Final = {
     "ask": ("flows.commands.ask", "Ask a question about a story of your own."),
     "generate": ("flows.commands.generate", "Write fresh stories that no model has seen."),
     "data": ("flows.commands.data", "Benchmark files: get, audit."),
+    "models": ("flows.commands.models", "The declared models: list, check."),
     "cache": ("flows.commands.cache", "The store: stats, verify, prune, export, import."),
     "server": ("flows.commands.server", "A Prefect server for the night: start, stop, status."),
 }
@@ -74,7 +78,13 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        _end(1, _one_line(error))
+        _end(_status(error), _one_line(error))
+
+
+def _status(error: Exception) -> int:
+    from rectom.errors import Partial
+
+    return PARTIAL if isinstance(error, Partial) else 1
 
 
 def _one_line(error: Exception) -> str:

@@ -6,8 +6,8 @@ import asyncio
 import platform
 import subprocess
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,27 +17,24 @@ from typing import Any
 from rich.console import Console
 
 from cache import Store
-from flows.accounts import cost_of, outcome_of, trace_of
+from flows.accounts import cost_of, money_of, outcome_of, steps_of, trace_of
+from flows.model import open_client, reader_of, stats_of
 from flows.pipeline import STAGES, pipeline, run_plainly, shards
 from flows.progress import Meter
-from flows.replies import StoredReplies
-from flows.settings import MODEL, RULES, Settings
+from flows.settings import Settings
+from flows.tolerance import Tolerance
 from rectom import prompts
 from rectom.benchmarks import hitom
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.fetch import find
-from rectom.errors import RectomError, SettingsError
-from rectom.llm import ChatClient, Limits, ModelId, Retry, Sampling, Timeouts
+from rectom.errors import Partial, RectomError, SettingsError
+from rectom.llm import ChatClient
 from rectom.llm.stats import Stats
-from rectom.reader.asking import Asker
-from rectom.reader.base import Reader, SharedReader
-from rectom.reader.model import ModelReader
-from rectom.reader.rules import RuleReader
 from rectom.results import report, tables
 from rectom.results.folder import RunFolder
 from rectom.results.outcome import Outcome
-from rectom.results.summary import Cost, summary_line
-from tasks.run import Run, running
+from rectom.results.summary import Cost, Money, summary_line
+from tasks.run import Failure, Run, running
 
 #: Brings a run's shards through the pipeline: plainly or under Prefect.
 Conduct = Callable[["Evaluation"], Awaitable[None]]
@@ -53,6 +50,11 @@ class Evaluation:
     stats: Stats
     meter: Meter
 
+    @property
+    def name(self) -> str:
+        """The run's name, with the number of the sample if there are several."""
+        return self.folder.folder.name + self.run.suffix
+
     def parts(self) -> list[list[str]]:
         """The shards."""
         return shards(self.run, self.settings.shard)
@@ -65,6 +67,7 @@ class Evaluated:
     line: dict[str, Any]
     outcomes: list[Outcome]
     cost: Cost
+    money: Money
     report: Path
     warnings: tuple[str, ...] = ()
 
@@ -86,100 +89,97 @@ async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Ev
     """Run a benchmark and leave a run folder. Nothing that was paid for is lost, however it ends."""
     benchmark = load_benchmark(settings)
     folder = RunFolder(settings.runs / settings.run_name(benchmark.digest))
-    started, begun = datetime.now(UTC), time.monotonic()
     described = {**settings.fields(), "data": benchmark.digest}
+    manifest = {"run": folder.folder.name, "state": "running", "settings": described, **_circumstances()}
+    begun = time.monotonic()
     with folder.open(described), Store(settings.cache) as store:
-        async with open_reader(settings, benchmark, store) as (reader, stats):
-            manifest = {"run": folder.folder.name, "state": "running", "settings": described, **_circumstances(started)}
+        async with open_client(settings, store) as client:
             folder.write_manifest(manifest)
-            run = Run(benchmark, reader, store, forced=settings.forced)
-            with Meter(run, stats, console) as meter, running(run):
-                run.ended = _append(run, folder, meter)
-                try:
-                    await conduct(Evaluation(settings, run, folder, stats, meter))
-                except BaseException as error:
-                    stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt)
-                    with suppress(RectomError):  # a full disk must not hide what happened
-                        folder.write_manifest({**manifest, "state": "interrupted" if stopped else "failed"})
-                    raise
-        return _finish(run, folder, stats, manifest, time.monotonic() - begun)
+            runs = [_sample(settings, benchmark, store, client, number) for number in range(settings.samples)]
+            with _noting(folder, manifest):
+                for run in runs:
+                    await _conduct(settings, run, folder, stats_of(client), conduct, console)
+            return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun)
 
 
-def _append(run: Run, folder: RunFolder, meter: Meter) -> Callable[[str, str], None]:
+def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: ChatClient | None, number: int) -> Run:
+    suffix = f"#{number + 1}" if settings.samples > 1 else ""
+    reader = reader_of(settings, client, benchmark.note, number)
+    return Run(benchmark, reader, store, forced=settings.forced, retry_failed=settings.retry_failed, suffix=suffix)
+
+
+async def _conduct(
+    settings: Settings, run: Run, folder: RunFolder, stats: Stats, conduct: Conduct, console: Console
+) -> None:
+    with Meter(run, stats, console) as meter, running(run):
+        run.ended = _append(run, folder, meter, settings.tolerance)
+        await conduct(Evaluation(settings, run, folder, stats, meter))
+
+
+@contextmanager
+def _noting(folder: RunFolder, manifest: dict[str, Any]) -> Iterator[None]:
+    """Note in the manifest how a run ended that did not finish."""
+    try:
+        yield
+    except BaseException as error:
+        state = "failed"
+        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+            state = "interrupted"
+        elif isinstance(error, Partial):
+            state = "stopped"
+        with suppress(RectomError):  # a full disk must not hide what happened
+            folder.write_manifest({**manifest, "state": state})
+        raise
+
+
+def _append(run: Run, folder: RunFolder, meter: Meter, tolerance: Tolerance) -> Callable[[str, str], None]:
+    failures: list[Failure] = []
+
     def ended(stage: str, item: str) -> None:
         if stage == "answering":
-            folder.append(outcome_of(run, item), trace_of(run, item))
+            trace = trace_of(run, item)
+            folder.append(outcome_of(run, item), trace)
+            if trace.failure:
+                failures.append(Failure(**trace.failure))
+                tolerance.check(failures, len(run.benchmark.questions))
         meter.refresh()
 
     return ended
 
 
-def _finish(run: Run, folder: RunFolder, stats: Stats, manifest: dict[str, Any], wall_s: float) -> Evaluated:
-    questions = [question.id for question in run.benchmark.questions]
-    outcomes = [outcome_of(run, question) for question in questions]
-    traces = [trace_of(run, question) for question in questions]
-    cost = cost_of(run, stats)
-    settings = manifest["settings"]
+def _finish(
+    runs: Sequence[Run], settings: Settings, stats: Stats, folder: RunFolder, manifest: dict[str, Any], wall_s: float
+) -> Evaluated:
+    asked = [(run, question.id) for run in runs for question in run.benchmark.questions]
+    outcomes = [outcome_of(run, question) for run, question in asked]
+    traces = [trace_of(run, question) for run, question in asked]
+    cost, steps = cost_of(runs, stats), steps_of(runs)
+    money = money_of(cost, stats, settings.budget)
     identity = {
         "run": manifest["run"],
-        "benchmark": run.benchmark.name,
-        "subset": run.benchmark.subset,
+        "benchmark": settings.benchmark,
+        "subset": settings.subset,
         "method": "rectom",
-        "model": settings["model"],
+        "model": settings.model,
     }
     line = summary_line(identity, outcomes, cost, wall_s)
     folder.finish(outcomes, traces)
-    _write_tables(folder, outcomes)
-    folder.write("report.html", report.page(line, settings, outcomes, traces).encode())
-    folder.write_manifest({**manifest, "state": "finished", "ended": _now(), "summary": line})
-    return Evaluated(line, outcomes, cost, folder.report, run.benchmark.warnings)
+    _write_tables(folder, "accuracy", tables.HEADER, tables.accuracy_rows(outcomes))
+    _write_tables(folder, "steps", tables.STEPS_HEADER, tables.step_rows(steps))
+    folder.write("report.html", report.page(line, manifest["settings"], outcomes, traces).encode())
+    spent = {"money": money.to_json(), "steps": {name: step.to_json() for name, step in steps.items()}}
+    folder.write_manifest({**manifest, "state": "finished", "ended": _now(), "summary": line, **spent})
+    return Evaluated(line, outcomes, cost, money, folder.report, runs[0].benchmark.warnings)
 
 
-def _write_tables(folder: RunFolder, outcomes: list[Outcome]) -> None:
-    rows = tables.accuracy_rows(outcomes)
-    for name, text in (("md", tables.markdown(rows)), ("csv", tables.as_csv(rows)), ("tex", tables.latex(rows))):
-        folder.write(f"tables/accuracy.{name}", text.encode())
+def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    for form, write in (("md", tables.markdown), ("csv", tables.as_csv), ("tex", tables.latex)):
+        folder.write(f"tables/{name}.{form}", write(header, rows).encode())
 
 
-@asynccontextmanager
-async def open_reader(
-    settings: Settings, benchmark: Benchmark, store: Store, *, offline: bool = False
-) -> AsyncIterator[tuple[Reader, Stats]]:
-    """The reader that the settings describe, and the statistics of its client."""
-    rules = settings.rule_set()
-    by_step = settings.by_step()
-    if not settings.asks_a_model():
-        yield RuleReader(rules), Stats()
-        return
-    async with _client(settings, store, offline) as client:
-        sampling = Sampling(settings.temperature, settings.top_p, settings.top_k, settings.max_tokens)
-        model = ModelId(settings.model, settings.identity, settings.revision)
-        asker = Asker(client, model, sampling, repairs=settings.repairs)
-        kinds: dict[str, Reader] = {
-            RULES: RuleReader(rules),
-            MODEL: ModelReader(asker, rules, note=benchmark.note, window=settings.window),
-        }
-        yield SharedReader({step: kinds[kind] for step, kind in by_step.items()}), client.stats
-
-
-def _client(settings: Settings, store: Store, offline: bool) -> ChatClient:
-    endpoint = settings.endpoint
-    if not endpoint.base_url:
-        raise SettingsError("no server for the model: give --base-url URL or set OPENAI_BASE_URL")
-    return ChatClient(
-        endpoint.base_url,
-        endpoint.api_key,
-        replies=StoredReplies(store),
-        limits=Limits(endpoint.concurrency),
-        timeouts=Timeouts(total=endpoint.timeout_s),
-        retry=Retry(attempts=endpoint.attempts),
-        offline=offline,
-    )
-
-
-def _circumstances(started: datetime) -> dict[str, Any]:
+def _circumstances() -> dict[str, Any]:
     return {
-        "started": started.isoformat(timespec="seconds"),
+        "started": _now(),
         "versions": {"rectom": version("rectom"), "python": platform.python_version()},
         "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
         "prompts": prompts.digests("hitom"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,11 @@ import click
 from flows.home import home
 from flows.pipeline import STAGES
 from flows.settings import Endpoint, Settings
+from flows.tolerance import Tolerance
+from rectom.errors import SettingsError
+from rectom.llm.budget import Budget
+from rectom.llm.catalogue import DeclaredSampling, Provider, catalogue, read_prices
+from rectom.llm.request import Sampling
 from rectom.rules import DEFAULT, PRESETS
 
 _READING = (
@@ -29,23 +36,35 @@ _READING = (
         help="What is observed, believed.",
     ),
     click.option("--window", default="story", show_default=True, help="Lines an abstraction call gets: `story` or N."),
-    click.option("--temperature", type=click.FloatRange(0), default=0.0, show_default=True),
+    click.option("--temperature", type=click.FloatRange(0), help="0 for a model that is not declared."),
     click.option("--default-sampling", is_flag=True, help="Send no temperature: the server's own sampling."),
-    click.option("--top-p", type=click.FloatRange(0, 1)),
+    click.option("--top-p", type=click.FloatRange(0, 1, min_open=True)),
     click.option("--top-k", type=click.IntRange(1)),
     click.option("--max-tokens", type=click.IntRange(1), help="Most tokens a reply may have."),
     click.option(
         "--repairs", type=click.IntRange(0), default=2, show_default=True, help="Times a bad reply is asked again."
     ),
-    click.option(
-        "--concurrency", type=click.IntRange(1), default=64, show_default=True, help="Most requests in flight."
-    ),
+    click.option("--concurrency", type=click.IntRange(1), help="Most requests in flight; 64 unless declared."),
+    click.option("--per-second", type=click.IntRange(1), help="Most requests a second."),
+    click.option("--per-minute", type=click.IntRange(1), help="Most requests a minute."),
+    click.option("--tokens-per-minute", type=click.IntRange(1), help="Most tokens a minute."),
     click.option(
         "--timeout", type=click.FloatRange(0.1), default=600.0, show_default=True, help="Seconds a request may take."
     ),
     click.option(
         "--attempts", type=click.IntRange(1), default=6, show_default=True, help="Times a failing request is tried."
     ),
+    click.option(
+        "--structured",
+        type=click.Choice(["auto", "json_schema", "json_object", "text"]),
+        default="auto",
+        show_default=True,
+        help="How the server takes reply schemas.",
+    ),
+    click.option("--max-calls", type=click.IntRange(0), help="Stop when so many requests were sent."),
+    click.option("--max-tokens-total", type=click.IntRange(0), help="Stop when so many tokens were used."),
+    click.option("--max-cost", type=click.FloatRange(0), help="Stop when so much money was spent."),
+    click.option("--prices", type=click.Path(path_type=Path), help="A TOML file of prices."),
     click.option(
         "--cache",
         type=click.Path(path_type=Path),
@@ -59,6 +78,9 @@ _RUNNING = (
     click.option("--data", type=click.Path(path_type=Path), help="The benchmark's file [RECTOM_DATA]."),
     click.option("--limit", type=click.IntRange(1), help="Only the first N questions."),
     click.option("--shard", type=click.IntRange(1), help="Stories a shard; chosen by their number by default."),
+    click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Answers to each question."),
+    click.option("--retry-failed", is_flag=True, help="Ask again what failed, and only that."),
+    click.option("--max-failures", metavar="N|N%", help="Stop when more questions than that failed."),
     click.option("--force", "forced", multiple=True, type=click.Choice(list(STAGES)), help="Compute a stage again."),
     click.option(
         "--runs", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs go."
@@ -83,38 +105,71 @@ run_options: Decorator = _all((*_RUNNING, *_READING))
 
 
 def settings_from(options: dict[str, Any]) -> Settings:
-    """The settings that the options give. Raises click.UsageError where they make no sense."""
-    import os
-
-    benchmark, _, subset = options.pop("target", "hitom/400").partition("/")
+    """The settings that the options give, over those of a declared model. Raises UsageError or SettingsError."""
+    benchmark, _, subset = options.get("target", "hitom/400").partition("/")
+    declared = catalogue().get(options["model"])
+    provider = declared or Provider(name=options["model"], sampling=DeclaredSampling(temperature=0.0))
     return Settings(
         benchmark=benchmark,
         subset=subset or "400",
         data=options.get("data"),
         model=options["model"],
-        identity=options["model_identity"],
-        revision=options["model_revision"],
+        served_as=provider.name,
+        identity=options["model_identity"] or provider.identity,
+        revision=options["model_revision"] or provider.revision,
         readers=dict(_pair(text) for text in options["readers"]),
         rules=options["rules"],
         window=_window(options["window"]),
-        temperature=None if options["default_sampling"] else options["temperature"],
-        top_p=options["top_p"],
-        top_k=options["top_k"],
-        max_tokens=options["max_tokens"],
+        sampling=_sampling(options, provider),
+        samples=options.get("samples", 1),
         repairs=options["repairs"],
         limit=options.get("limit"),
         forced=options.get("forced", ()),
+        retry_failed=options.get("retry_failed", False),
+        tolerance=Tolerance.parse(text) if (text := options.get("max_failures")) else Tolerance(),
+        budget=_budget(options, provider),
         shard=options.get("shard"),
-        endpoint=Endpoint(
-            options["base_url"],
-            os.environ.get("OPENAI_API_KEY") or None,
-            options["concurrency"],
-            options["timeout"],
-            options["attempts"],
-        ),
+        endpoint=_endpoint(options, provider),
         cache=options["cache"] or home() / "cache",
         runs=options.get("runs", Path("runs")),
         name=options.get("name"),
+    )
+
+
+def _sampling(options: dict[str, Any], provider: Provider) -> Sampling:
+    given = {
+        name: options[name] for name in ("temperature", "top_p", "top_k", "max_tokens") if options[name] is not None
+    }
+    if options["default_sampling"]:
+        given.setdefault("temperature", None)
+    return replace(provider.sampling.sampling(), **given)
+
+
+def _endpoint(options: dict[str, Any], provider: Provider) -> Endpoint:
+    limits = provider.limits
+    return Endpoint(
+        options["base_url"] or provider.base_url,
+        provider.api_key(),
+        options["concurrency"] or limits.concurrency or 64,
+        options["per_second"] or limits.per_second,
+        options["per_minute"] or limits.per_minute,
+        options["tokens_per_minute"] or limits.tokens_per_minute,
+        options["timeout"],
+        options["attempts"],
+        provider.structured if options["structured"] == "auto" else options["structured"],
+    )
+
+
+def _budget(options: dict[str, Any], provider: Provider) -> Budget:
+    identity = options["model_identity"] or provider.identity or provider.name
+    prices = provider.prices
+    if options["prices"]:
+        prices = read_prices(options["prices"]).get(identity, prices)
+    cost = options["max_cost"]
+    if cost is not None and prices is None:
+        raise SettingsError(f"--max-cost: the price of {identity} is not known; declare it, or give --prices FILE")
+    return Budget(
+        options["max_calls"], options["max_tokens_total"], None if cost is None else Decimal(str(cost)), prices
     )
 
 

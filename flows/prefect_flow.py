@@ -112,7 +112,7 @@ def _flow(evaluation: Evaluation, ended: asyncio.Future[None]) -> Callable[[], A
 
     @flow(
         name=f"rectom {settings.benchmark} {settings.subset}",
-        flow_run_name=evaluation.folder.folder.name,
+        flow_run_name=evaluation.name,
         description="Perspectives along the character chain of each question (Algorithm 1).",
         persist_result=False,
         validate_parameters=False,

@@ -11,7 +11,10 @@ from typing import Any
 
 import orjson
 
+from flows.tolerance import Tolerance
 from rectom.errors import SettingsError
+from rectom.llm.budget import Budget
+from rectom.llm.request import ModelId, Sampling, Structured
 from rectom.reader.base import STEPS
 from rectom.rules import DEFAULT, PRESETS, Rules
 
@@ -21,40 +24,52 @@ MODEL = "model"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the model is served, and how it may be asked. Nothing of it changes a result or a key."""
+    """Where the model is served, and how it may be asked. Nothing of it changes a result or a key.
+
+    `structured` is how it takes reply schemas; None if that is to be found out.
+    """
 
     base_url: str = ""
     api_key: str | None = field(default=None, repr=False)
     concurrency: int = 64
+    per_second: int | None = None
+    per_minute: int | None = None
+    tokens_per_minute: int | None = None
     timeout_s: float = 600.0
     attempts: int = 6
+    structured: Structured | None = None
+    transport: str = "live"
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a run depends on, and where it is kept.
 
-    `model` is the name that the server knows, or `rules` for no model at all. `readers` gives single steps to
-    `rules` or `model`. `rules` names a preset. `window` is the number of lines an abstraction call gets, None for
-    the whole story. `cache` and `runs` are folders.
+    `model` is the name on the command line: a declared model, a name that the server knows, or `rules` for no model
+    at all; `served_as` is what the server is asked for. `readers` gives single steps to `rules` or `model`. `rules`
+    names a preset. `window` is the number of lines an abstraction call gets, None for the whole story. `samples` is
+    how often every question is answered anew. `cache` and `runs` are folders.
     """
 
     benchmark: str = "hitom"
     subset: str = "400"
     data: Path | None = None
     model: str = RULES
+    served_as: str = ""
     identity: str | None = None
     revision: str = ""
     readers: Mapping[str, str] = field(default_factory=dict)
     rules: str = DEFAULT
     window: int | None = None
-    temperature: float | None = 0.0
-    top_p: float | None = None
-    top_k: int | None = None
-    max_tokens: int | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    samples: int = 1
     repairs: int = 2
     limit: int | None = None
     forced: tuple[str, ...] = ()
+    retry_failed: bool = False
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    budget: Budget = field(default_factory=Budget)
     shard: int | None = None
     endpoint: Endpoint = Endpoint()
     cache: Path = Path(".rectom/cache")
@@ -79,6 +94,11 @@ class Settings:
             raise SettingsError(f"there are no rules {self.rules!r}; there are {', '.join(PRESETS)}")
         return PRESETS[self.rules]
 
+    def model_id(self) -> ModelId:
+        """The model as requests name it and replies are kept by."""
+        name = self.served_as or self.model
+        return ModelId(name, self.identity, self.revision)
+
     def asks_a_model(self) -> bool:
         """Whether any step goes to a model."""
         return MODEL in self.by_step().values()
@@ -87,12 +107,10 @@ class Settings:
         """What the results depend on, for the manifest; no addresses, no keys, no places on this machine."""
         model = {
             "model": self.model,
-            "identity": self.identity or self.model,
+            "identity": self.model_id().declared,
             "revision": self.revision,
-            "temperature": self.temperature,
-            "top_p": self.top_p,
-            "top_k": self.top_k,
-            "max_tokens": self.max_tokens,
+            **_drawn(self.sampling),
+            "samples": self.samples,
             "repairs": self.repairs,
             "window": self.window,
         }
@@ -114,3 +132,8 @@ class Settings:
         mark = sha256(orjson.dumps([self.fields(), data_digest], option=orjson.OPT_SORT_KEYS)).hexdigest()[:6]
         model = re.sub(r"[^\w.-]+", "-", self.model)
         return f"{self.benchmark}-{self.subset}.rectom.{model}.{mark}"
+
+
+def _drawn(sampling: Sampling) -> dict[str, Any]:
+    named = ("temperature", "top_p", "top_k", "max_tokens")
+    return {**{name: getattr(sampling, name) for name in named}, **sampling.fields()}

@@ -6,6 +6,9 @@
     ├── FormulaError         a fact or formula that does not parse
     ├── StepFailure          one semantic step of one question failed; the run goes on
     ├── SettingsError        options that do not fit together
+    ├── Partial              a run that stopped early on purpose; what is done is kept
+    │   ├── BudgetReached    what it may spend is spent
+    │   └── TooManyFailures  more questions failed than are put up with
     └── EndpointError        the model's server
         ├── EndpointDown     nobody answers there
         ├── WrongKey         401 or 403
@@ -48,6 +51,18 @@ class StepFailure(RectomError):
         super().__init__(f"{step}: {why}")
         self.step = step
         self.why = why
+
+
+class Partial(RectomError):
+    """A run that stopped early on purpose: the same command goes on."""
+
+
+class BudgetReached(Partial):
+    """What the run may spend is spent."""
+
+
+class TooManyFailures(Partial):
+    """More questions failed than are put up with."""
 
 
 class EndpointError(RectomError):

@@ -54,7 +54,8 @@ class Blocked(Exception):
 class Run:
     """Everything that the stages of one run share.
 
-    `dry` plans without sending or storing anything. `forced` names stages whose results are computed again.
+    `dry` plans without sending or storing anything. `forced` names stages whose results are computed again;
+    `retry_failed` asks anew for what failed before. `suffix` tells samples of one benchmark apart.
     `ended` is told the stage and the item of everything that ends; `done` counts them by stage.
     """
 
@@ -63,6 +64,8 @@ class Run:
     store: Store
     dry: bool = False
     forced: Collection[str] = ()
+    retry_failed: bool = False
+    suffix: str = ""
     ended: Callable[[str, str], None] = lambda _stage, _item: None
     done: Counter[str] = field(default_factory=Counter)
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
@@ -127,7 +130,7 @@ class Run:
 
     def place(self, stage: str, item: str) -> str:
         """Where the latest fields of an item are kept, whatever they were."""
-        return digest({"stage": stage, "benchmark": self.benchmark.name, "item": item})
+        return digest({"stage": stage, "benchmark": self.benchmark.name, "item": item + self.suffix})
 
 
 def _told_apart(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

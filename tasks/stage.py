@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from cache import Entry, Reason, Verdict, digest
 from rectom.errors import StepFailure, StoryError
 from rectom.llm import WouldSend
-from rectom.reader.asking import Call, recording
+from rectom.reader.asking import Call, asking_anew, recording
 from tasks.run import Blocked, Failure, Result, Run, current
 
 T = TypeVar("T")
@@ -78,7 +79,10 @@ class Stage:
             self._enter(run, item, result, Verdict(Reason.HIT))
         else:
             verdict = run.verdict(self.name, item, fields)
-            self._enter(run, item, await self._compute(run, item, key, fields), verdict)
+            anew = run.retry_failed and verdict.reason is Reason.FAILED_BEFORE
+            with asking_anew() if anew else nullcontext():
+                result = await self._compute(run, item, key, fields)
+            self._enter(run, item, result, verdict)
 
     async def _compute(self, run: Run, item: Item, key: str, fields: dict[str, Any]) -> Result:
         with recording() as calls:

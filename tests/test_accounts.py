@@ -104,7 +104,7 @@ def test_a_trace_holds_every_part(run: Run) -> None:
 
 def test_a_first_run_pays_each_different_call_once(run: Run) -> None:
     stats = Stats(sent=7, retried=2, usage=Usage(160, 7, 14, 21))
-    cost = cost_of(run, stats)
+    cost = cost_of([run], stats)
     assert cost.calls() == {"sent": 7, "cached": 0, "shared": 2, "retried": 2}
     assert cost.tokens() == {
         "prompt": 160,
@@ -119,12 +119,12 @@ def test_a_first_run_pays_each_different_call_once(run: Run) -> None:
 
 def test_a_rerun_pays_nothing_for_the_same_calls(run: Run) -> None:
     run.results = {place: result(r.output, *r.calls, computed=False) for place, r in run.results.items()}  # type: ignore[arg-type]
-    cost = cost_of(run, Stats())
+    cost = cost_of([run], Stats())
     assert cost.calls() == {"sent": 0, "cached": 7, "shared": 2, "retried": 0}
     assert (cost.prompt, cost.billed, cost.standalone) == (160, 0, 279)
 
 
 def test_results_judged_again_from_stored_replies_are_cached(run: Run) -> None:
     run.results["questions", "2"] = result({"chain": ["Anne"]}, made("c2", "cached"), made("r2", "cached"))
-    cost = cost_of(run, Stats(sent=5, usage=Usage(140, 5)))
+    cost = cost_of([run], Stats(sent=5, usage=Usage(140, 5)))
     assert cost.calls() == {"sent": 5, "cached": 2, "shared": 2, "retried": 0}

@@ -13,6 +13,7 @@ import cache
 from cache import Reason, Store
 from flows.pipeline import STAGES, pipeline, shards
 from rectom.benchmarks.base import Benchmark
+from rectom.llm import Sampling
 from rectom.reader.rules import RuleReader
 from rectom.story import Story
 from tasks.run import Run
@@ -200,12 +201,12 @@ def test_another_model_is_asked_everything(lab: Lab, change: dict[str, str], fie
 
 
 def test_another_temperature_is_another_question(lab: Lab) -> None:
-    assert lab.asked_by(lambda: lab.run(temperature=0.5)) == lab.first
+    assert lab.asked_by(lambda: lab.run(sampling=Sampling(temperature=0.5))) == lab.first
 
 
 def test_a_larger_limit_on_tokens_asks_nothing_again(lab: Lab) -> None:
     """Replies that ended by themselves are the same under any larger limit; the stages are judged again."""
-    assert not lab.asked_by(lambda: lab.run(max_tokens=100_000))
+    assert not lab.asked_by(lambda: lab.run(sampling=Sampling(max_tokens=100_000)))
 
 
 def test_another_port_is_the_same_model(lab: Lab) -> None:

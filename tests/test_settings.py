@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from flows.options import run_options, settings_from
 from flows.settings import Endpoint, Settings
+from flows.tolerance import Tolerance
 from rectom.errors import SettingsError
+from rectom.llm import ModelId, Sampling
 from rectom.reader.base import STEPS
 from rectom.rules import PRESETS
 
@@ -51,7 +54,7 @@ BASE = Settings(model="m", endpoint=Endpoint("http://a:1/v1", "sk-planted"))
 @pytest.mark.parametrize(
     "other",
     [
-        Settings(model="m", endpoint=Endpoint("http://b:2/v1", "sk-other", 1, 5.0, 1)),
+        Settings(model="m", endpoint=Endpoint("http://b:2/v1", "sk-other", 1, timeout_s=5.0, attempts=1, per_second=2)),
         Settings(model="m", cache=Path("/elsewhere"), runs=Path("/there")),
         Settings(model="m", shard=3),
         Settings(model="m", forced=("completion",)),
@@ -71,10 +74,10 @@ def test_where_and_how_a_run_is_made_changes_neither_its_fields_nor_its_name(oth
         Settings(model="m", rules="literal"),
         Settings(model="m", readers={"chain": "rules"}),
         Settings(model="m", window=1),
-        Settings(model="m", temperature=None),
-        Settings(model="m", top_p=0.5),
-        Settings(model="m", top_k=5),
-        Settings(model="m", max_tokens=5),
+        Settings(model="m", sampling=Sampling(temperature=None)),
+        Settings(model="m", sampling=Sampling(top_p=0.5)),
+        Settings(model="m", sampling=Sampling(top_k=5)),
+        Settings(model="m", sampling=Sampling(max_tokens=5)),
         Settings(model="m", repairs=0),
         Settings(model="m", limit=5),
         Settings(model="m", subset="cotp"),
@@ -91,7 +94,7 @@ def test_other_data_is_another_run() -> None:
 
 
 def test_what_only_a_model_takes_is_no_part_of_a_run_by_rule() -> None:
-    assert Settings(window=3, temperature=1.0).fields() == Settings().fields()
+    assert Settings(window=3, sampling=Sampling(temperature=1.0)).fields() == Settings().fields()
 
 
 def test_no_place_and_no_secret_in_fields_or_repr() -> None:
@@ -132,7 +135,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_defaults_of_the_command_line_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parsed()
-    assert settings == Settings(cache=Path.cwd() / ".rectom" / "cache")
+    assert settings == Settings(served_as="rules", cache=Path.cwd() / ".rectom" / "cache")
     monkeypatch.setenv("RECTOM_HOME", "/home/of/rectom")
     assert parsed().cache == Path("/home/of/rectom/cache")
 
@@ -149,7 +152,7 @@ def test_address_and_key_come_from_the_environment_and_an_option_goes_before(mon
     monkeypatch.setenv("OPENAI_BASE_URL", "http://environment:1/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
     endpoint = parsed("--concurrency", "3", "--timeout", "9", "--attempts", "2").endpoint
-    assert endpoint == Endpoint("http://environment:1/v1", "sk-planted", 3, 9.0, 2)
+    assert endpoint == Endpoint("http://environment:1/v1", "sk-planted", 3, timeout_s=9.0, attempts=2)
     assert parsed("--base-url", "http://option:2/v1").endpoint.base_url == "http://option:2/v1"
 
 
@@ -157,7 +160,8 @@ def test_options_become_settings() -> None:
     words = "--reader observe=rules --reader chain=model --window 5 --default-sampling --force answering --limit 7"
     settings = parsed("hitom/cotp", "--model", "m", *words.split())
     assert settings.readers == {"observe": "rules", "chain": "model"}
-    assert (settings.window, settings.temperature, settings.forced, settings.limit) == (5, None, ("answering",), 7)
+    assert (settings.window, settings.sampling, settings.limit) == (5, Sampling(temperature=None), 7)
+    assert settings.forced == ("answering",)
 
 
 @pytest.mark.parametrize(
@@ -177,3 +181,66 @@ def test_options_that_make_no_sense_are_named(arguments: list[str], words: str) 
     with pytest.raises(click.UsageError) as error:
         parsed(*arguments)
     assert words in error.value.format_message()
+
+
+MODELS = """
+[models.mine]
+name = "served/name"
+base_url = "http://declared:1/v1"
+key = "MY_KEY"
+identity = "the-model"
+revision = "r2"
+structured = "json_object"
+sampling = { temperature = 1.0, top_k = 20 }
+limits = { concurrency = 3, per_minute = 50 }
+prices = { input = 1, output = 2, date = 2026-05-21 }
+"""
+
+
+@pytest.fixture
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models.toml").write_text(MODELS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_KEY", "sk-planted")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.mark.usefixtures("declared")
+def test_a_declared_model_brings_its_settings() -> None:
+    settings = parsed("--model", "mine")
+    assert settings.model_id() == ModelId("served/name", "the-model", "r2")
+    assert settings.sampling == Sampling(temperature=1.0, top_k=20)
+    assert settings.endpoint == Endpoint(
+        "http://declared:1/v1", "sk-planted", 3, per_minute=50, structured="json_object"
+    )
+    assert settings.budget.prices
+    assert settings.budget.prices.output == 2
+
+
+@pytest.mark.usefixtures("declared")
+def test_options_go_before_what_is_declared() -> None:
+    words = "--temperature 0 --concurrency 9 --structured text --base-url http://option:2/v1 --model-revision r3"
+    settings = parsed("--model", "mine", *words.split())
+    assert settings.sampling == Sampling(temperature=0.0, top_k=20)
+    assert settings.endpoint == Endpoint("http://option:2/v1", "sk-planted", 9, per_minute=50, structured="text")
+    assert settings.model_id().revision == "r3"
+
+
+@pytest.mark.usefixtures("declared")
+def test_bounds_are_read(tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text('[prices."x"]\ninput = 3\noutput = 4\ndate = 2026-01-02\n')
+    words = "--max-calls 5 --max-tokens-total 100 --max-cost 0.5 --max-failures 5% --samples 3 --retry-failed"
+    settings = parsed("--model", "x", "--prices", str(tmp_path / "prices.toml"), *words.split())
+    assert (settings.budget.calls, settings.budget.tokens, settings.budget.cost) == (5, 100, Decimal("0.5"))
+    assert settings.budget.prices
+    assert settings.budget.prices.input == 3
+    assert (settings.tolerance, settings.samples, settings.retry_failed) == (Tolerance(share=0.05), 3, True)
+
+
+def test_a_bound_on_money_needs_a_price() -> None:
+    with pytest.raises(SettingsError, match="the price of m is not known"):
+        parsed("--model", "m", "--max-cost", "1")
+
+
+def test_samples_are_part_of_what_a_run_is() -> None:
+    assert Settings(model="m", samples=2).fields() != Settings(model="m").fields()

@@ -33,7 +33,7 @@ def test_a_run_without_questions_has_the_row_for_all() -> None:
 
 @pytest.mark.parametrize("rows", [ROWS, accuracy_rows([])])
 def test_markdown_has_a_head_a_rule_and_as_many_cells_in_every_line(rows: list[tuple[str, int, int, str, str]]) -> None:
-    lines = markdown(rows).splitlines()
+    lines = markdown(HEADER, rows).splitlines()
     assert len(lines) == 2 + len(rows)
     assert {line.count("|") for line in lines} == {len(HEADER) + 1}
     assert set(lines[1]) <= set("|-: ")
@@ -41,13 +41,13 @@ def test_markdown_has_a_head_a_rule_and_as_many_cells_in_every_line(rows: list[t
 
 
 def test_csv_reads_back() -> None:
-    text = as_csv(ROWS)
+    text = as_csv(HEADER, ROWS)
     assert "\r" not in text
     assert list(csv.reader(text.splitlines())) == [list(HEADER), *([str(cell) for cell in row] for row in ROWS)]
 
 
 def test_latex_sets_the_row_for_all_apart() -> None:
-    lines = latex(ROWS).splitlines()
+    lines = latex(HEADER, ROWS).splitlines()
     assert (lines[0], lines[-1]) == (r"\begin{tabular}{lrrrr}", r"\end{tabular}")
     assert lines[-4:-2] == [r"\midrule", r"all & 5 & 4 & 80.00 & " + ROWS[-1][4] + r" \\"]
     bodies = [line for line in lines if line.endswith(r"\\")]
@@ -56,7 +56,7 @@ def test_latex_sets_the_row_for_all_apart() -> None:
 
 
 def test_latex_escapes_what_means_something_to_it() -> None:
-    text = latex([("50 % of a_b & c", 1, 1, "1", "1")])
+    text = latex(HEADER, [("50 % of a_b & c", 1, 1, "1", "1")])
     assert r"50 \% of a\_b \& c & 1" in text
     assert not re.search(r"(?<!\\)[%_]", text)
     assert r"95 \% interval" in text

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from cache import Store
 from flows.accounts import trace_of
-from flows.evaluate import open_reader
+from flows.model import open_client, reader_of
 from flows.options import reading_options, settings_from
 from flows.pipeline import pipeline, run_plainly
 from flows.settings import Settings
@@ -50,8 +50,8 @@ def command(story_file: Path, question: str, choices: str, **options: Any) -> in
 async def _ask(settings: Settings, story: Story, asked: Question) -> Trace:
     benchmark = Benchmark("ask", _ID, (story,), (asked,), hitom.note())
     with Store(settings.cache) as store:
-        async with open_reader(settings, benchmark, store) as (reader, _):
-            run = Run(benchmark, reader, store)
+        async with open_client(settings, store) as client:
+            run = Run(benchmark, reader_of(settings, client, benchmark.note), store)
             with running(run):
                 await pipeline([[story.id]], run_plainly)
     return trace_of(run, asked.id)

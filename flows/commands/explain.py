@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from cache import Reason, Store
-from flows.evaluate import load_benchmark, open_reader
+from flows.evaluate import load_benchmark
+from flows.model import open_client, reader_of
 from flows.options import run_options, settings_from
 from flows.pipeline import STAGES, pipeline, run_plainly, shards
 from flows.settings import Settings
@@ -36,8 +37,9 @@ def command(run: str, plain: bool, as_json: bool, **options: Any) -> None:
 async def _plan(settings: Settings) -> Run:
     benchmark = load_benchmark(settings)
     with Store(settings.cache) as store:
-        async with open_reader(settings, benchmark, store, offline=True) as (reader, _):
-            run = Run(benchmark, reader, store, dry=True, forced=settings.forced)
+        async with open_client(settings, store, offline=True) as client:
+            reader = reader_of(settings, client, benchmark.note)
+            run = Run(benchmark, reader, store, dry=True, forced=settings.forced, retry_failed=settings.retry_failed)
             with running(run):
                 await pipeline(shards(run, settings.shard), run_plainly)
     return run

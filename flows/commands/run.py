@@ -10,13 +10,11 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from flows.cli import PARTIAL
 from flows.evaluate import Conduct, Evaluated, conduct_plainly, evaluate
 from flows.options import run_options, settings_from
-from rectom.results.summary import Cost, failures
+from rectom.results.summary import Cost, Money, failures
 from rectom.results.tables import HEADER, accuracy_rows
-
-#: The exit status of a run that ended, but in which questions failed.
-PARTIAL = 3
 
 
 @click.command(name="run")
@@ -63,6 +61,8 @@ def _print(done: Evaluated, console: Console) -> None:
     for step, count in failures(done.outcomes).items():
         console.print(f"failed at {step}: {count} (counted as wrong)", highlight=False)
     console.print(_cost(done.cost, line["questions"]), highlight=False, soft_wrap=True)
+    if done.cost.sent + done.cost.cached:
+        console.print(_money(done.money, line["model"]), highlight=False, soft_wrap=True)
     console.print(f"report: {done.report}", highlight=False, soft_wrap=True)
 
 
@@ -74,3 +74,10 @@ def _cost(cost: Cost, questions: int) -> str:
         f"calls: {cost.sent} sent, {cost.cached} from the store, {cost.shared} shared, {cost.retried} retried"
         f" ({share:.2f} a question) · tokens: {cost.billed} billed, {cost.standalone} without sharing"
     )
+
+
+def _money(money: Money, model: str) -> str:
+    if money.whole is None:
+        return f"money: unknown, since the price of {model} is not declared"
+    billed = "unknown" if money.billed is None else f"{money.billed:.4f} {money.currency}"
+    return f"money: {billed} billed, {money.whole:.4f} {money.currency} for all replies (prices of {money.date})"

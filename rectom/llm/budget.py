@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from rectom.errors import RectomError
+from rectom.errors import BudgetReached
 from rectom.llm.prices import Prices
 from rectom.llm.stats import Stats
-
-
-class BudgetReached(RectomError):
-    """The run has spent what it may. The same command with a larger budget goes on."""
 
 
 @dataclass(frozen=True)

@@ -58,9 +58,9 @@ class DeclaredLimits(_Strict):
     """The most that the endpoint is to be asked."""
 
     concurrency: int | None = Field(default=None, ge=1)
-    per_second: float | None = Field(default=None, gt=0)
-    per_minute: float | None = Field(default=None, gt=0)
-    tokens_per_minute: float | None = Field(default=None, gt=0)
+    per_second: int | None = Field(default=None, ge=1)
+    per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
 
 
 class Provider(_Strict):

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from types import TracebackType
 from typing import Self
 
 from rectom.errors import DataError, EndpointDown, EndpointError, RectomError, UnknownModel, WrongKey
 from rectom.llm.address import Address
-from rectom.llm.flights import Flight, Flights
-from rectom.llm.limits import Limits
+from rectom.llm.claims import Claims
+from rectom.llm.flights import Flight, Flights, anew
+from rectom.llm.limits import Limits, Place, Turn
 from rectom.llm.listing import list_models
 from rectom.llm.reply import Outcome, Reply
 from rectom.llm.request import ChatRequest, Structured, to_bytes
-from rectom.llm.retry import Patience, Retry
+from rectom.llm.retry import Contact, Patience, Retry, granted
 from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
 from rectom.llm.store import ReplyStore
-from rectom.llm.verdict import Again, Answered, Judge, NoStructure, Verdict
-from rectom.llm.wire import Timeouts, Transport, Wire
+from rectom.llm.verdict import Again, Answered, Judge, Never, NoStructure, Verdict
+from rectom.llm.wire import NoResponse, Response, Timeouts, Transport, Wire
 
 _LOG = logging.getLogger(__name__)
 _SIMPLER: dict[Structured, Structured] = {"json_schema": "json_object", "json_object": "text", "text": "text"}
 _NAMES_SHOWN = 12
+# Between two looks for a reply that another program asks for.
+_PEEK_S = 0.2
 
 
 class WouldSend(RectomError):
@@ -41,6 +45,16 @@ class WouldSend(RectomError):
         return f"no stored reply of {asked}; go online to ask for it"
 
 
+@dataclass(eq=False)
+class Trip:
+    """What a request goes through until it has its reply: its turn, its patience, and how often it was sent."""
+
+    turn: Turn
+    patience: Patience
+    fresh: bool
+    sent: int = 0
+
+
 class ChatClient:
     """Asks one OpenAI-compatible server. Use it inside `async with`.
 
@@ -48,6 +62,11 @@ class ChatClient:
     clients. `structured` says how schemas are first sent; where the server refuses, the client steps down by
     itself and remembers. `offline` never sends: a miss raises `WouldSend`. `replay_failures` replays stored
     replies that are no answers, too. `transport` carries the requests some other way than over HTTP.
+
+    `admit` is called each time before a request is sent. A `RectomError` that it raises is the end: nothing more is
+    sent, and every request that is not with the server at that moment raises the error (made anew of its
+    `args`); those that are end as usual. `claims` keeps programs that share a store from sending the
+    same request at once.
     """
 
     def __init__(
@@ -63,6 +82,8 @@ class ChatClient:
         offline: bool = False,
         replay_failures: bool = False,
         transport: Transport | None = None,
+        admit: Callable[[], None] | None = None,
+        claims: Claims | None = None,
     ) -> None:
         self.stats = Stats()
         self.structured = structured
@@ -76,9 +97,13 @@ class ChatClient:
         self._wire: Transport = transport or Wire(
             self._address, self._secret, timeouts or Timeouts(), self._limits.concurrency
         )
+        self._admit = admit
+        self._claims = claims
         self._judge = Judge(self._address, self._secret)
         self._flights = Flights()
-        self._fatal: EndpointError | None = None
+        self._contact = Contact()
+        self._fatal: RectomError | None = None
+        self._halted = asyncio.Event()
         self._unknown: dict[str, UnknownModel] = {}
         self._one_lister = asyncio.Lock()
 
@@ -114,7 +139,7 @@ class ChatClient:
             return stored
         if self._offline:
             raise WouldSend(request)
-        reply, shared = await self._flights.join(request.limited_key, partial(self._fly, request))
+        reply, shared = await self._flights.join(request.limited_key, partial(self._fly, request, fresh))
         if not shared:
             return reply
         self.stats.shared += 1
@@ -139,56 +164,131 @@ class ChatClient:
             return None
         return reply if reply.key == key else None
 
-    async def _fly(self, request: ChatRequest, flight: Flight) -> Reply:
+    async def _fly(self, request: ChatRequest, fresh: bool, flight: Flight) -> Reply:
         try:
-            async with self._limits.place():
-                reply = await self._send(request)
-        except RectomError:
+            reply = await self._fetch(request, fresh)
+            if reply.source == "cached":
+                self.stats.cached += 1
+                return reply
+            flight.landed = True
+            self._count(reply)
+            if self._replies is not None:
+                await self._replies.keep(reply.key, reply.to_record(request))
+            return reply
+        except RectomError as error:
             self.stats.failed += 1
+            self.stats.errors[type(error).__name__] += 1
             raise
-        flight.landed = True
+        finally:
+            if self._claims is not None:
+                self._claims.drop(request.limited_key)
+
+    def _count(self, reply: Reply) -> None:
         self.stats.usage += reply.usage
-        if self._replies is not None:
-            await self._replies.keep(reply.key, reply.to_record(request))
-        return reply
+        self.stats.outcomes[str(reply.outcome)] += 1
 
-    async def _send(self, request: ChatRequest) -> Reply:
-        patience = Patience(self._retry)
-        for attempt in count(1):
+    async def _fetch(self, request: ChatRequest, fresh: bool) -> Reply:
+        length = sum(len(message.content) for message in request.messages)
+        turn = self._limits.turn(self, length, request.sampling.max_tokens)
+        trip = Trip(turn, Patience(self._retry), fresh)
+        while True:
+            found = await self._go(request, trip)
+            if isinstance(found, Reply):
+                return found
+            if isinstance(found, Never):
+                raise await self._learnt(found.error, request)
+            if isinstance(found, Again):
+                await self._sleep(self._wait(found, trip.patience))
+            elif found is None:
+                await self._sleep(_PEEK_S)
+
+    async def _go(self, request: ChatRequest, trip: Trip) -> Reply | Verdict | None:
+        """One go: the reply or why there is none; None while another program asks for it."""
+        place = await self._limits.enter(trip.turn)
+        was_sent = trip.sent
+        try:
             self._fail_fast(request)
-            verdict = await self._attempt(request, first=attempt == 1)
-            if isinstance(verdict, Answered):
-                return _reply(request, verdict, attempt)
-            if isinstance(verdict, Again):
-                # The place is kept while waiting: otherwise a busy server would meet the whole queue, one by
-                # one.
-                await self._wait(verdict, patience)
-            elif not isinstance(verdict, NoStructure):
-                raise await self._learnt(verdict.error, request)
-        raise AssertionError("counting never ends")
+            # Another program may have stored it while this one waited.
+            stored = self._stored(request) if trip.turn.waited and not trip.fresh else None
+            if stored is not None:
+                return stored
+            if not self._claimed(request, trip):
+                return None
+            verdict = await self._attempt(request, trip)
+            self._tell(place, verdict)
+        finally:
+            self._limits.leave(place, unused=trip.sent == was_sent)
+        return _reply(request, verdict, trip.sent) if isinstance(verdict, Answered) else verdict
 
-    async def _attempt(self, request: ChatRequest, *, first: bool) -> Verdict:
+    def _claimed(self, request: ChatRequest, trip: Trip) -> bool:
+        if self._claims is None or trip.fresh or self._claims.take(request.limited_key):
+            return True
+        trip.turn.waited = True
+        return False
+
+    async def _attempt(self, request: ChatRequest, trip: Trip) -> Verdict:
         structured = self.structured
         payload = to_bytes(request.body(structured))
-        self._count(first)
-        verdict = self._judge.judge(await self._wire.post(payload, request.limited_key), request, structured)
+        self._ask_leave()
+        trip.sent += 1
+        response = await self._post(payload, request, first=trip.sent == 1)
+        verdict = self._judge.judge(response, request, structured)
         if isinstance(verdict, NoStructure):
             self._step_down(structured, verdict.words)
         return verdict
 
-    def _count(self, first: bool) -> None:
-        if first:
-            self.stats.sent += 1
-        else:
-            self.stats.retried += 1
+    async def _post(self, payload: bytes, request: ChatRequest, *, first: bool) -> Response | NoResponse:
+        stats = self.stats
+        stats.sent += first
+        stats.retried += not first
+        stats.in_flight += 1
+        stats.limit = self._limits.limit
+        try:
+            response = await self._wire.post(payload, request.limited_key)
+        finally:
+            stats.in_flight -= 1
+        if isinstance(response, Response):
+            self._contact.made()
+        elif response.unreachable:
+            self._contact.missed(_now())
+        return response
 
-    async def _wait(self, verdict: Again, patience: Patience) -> None:
+    def _ask_leave(self) -> None:
+        if self._admit is None:
+            return
+        try:
+            self._admit()
+        except RectomError as error:
+            self._halt(error)
+            raise
+
+    def _tell(self, place: Place, verdict: Verdict) -> None:
+        """Let the limits know of it before the place goes to the next."""
+        if isinstance(verdict, Answered):
+            self._limits.replied(place, verdict.parsed.usage)
+        elif isinstance(verdict, Again) and verdict.crowded:
+            self._limits.overloaded(place, named=verdict.wait is not None)
+        if isinstance(verdict, Again | Answered) and verdict.wait is not None:
+            self._limits.pause(granted(self._retry, verdict.wait))
+        self.stats.limit = self._limits.limit
+
+    def _wait(self, verdict: Again, patience: Patience) -> float:
+        """The seconds to sleep before the next go. Raises the verdict's error when patience has run out."""
         self.stats.usage += verdict.usage
-        wait = patience.next_wait(verdict.wait)
+        if isinstance(verdict.error, EndpointDown):
+            wait = patience.next_knock(self._contact.lost_for(_now()))
+        else:
+            wait = patience.next_wait(verdict.wait)
         if wait is None:
             raise self._latched(verdict.error)
-        _LOG.info("%s; attempt %d in %.1f s", verdict.error, patience.attempts, wait)
-        await asyncio.sleep(wait)
+        _LOG.info("%s; once more in %.1f s", verdict.error, wait)
+        # What the server named the gate keeps: whoever waits there has its turn as soon as it opens.
+        return wait if verdict.wait is None else 0.0
+
+    async def _sleep(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._halted.wait()
 
     def _step_down(self, structured: Structured, words: str) -> None:
         # Many requests find out at once; only those sent in the present mode may change it.
@@ -199,12 +299,18 @@ class ChatClient:
     def _fail_fast(self, request: ChatRequest) -> None:
         error = self._fatal or self._unknown.get(request.model.name)
         if error is not None:
-            raise type(error)(*error.args)
+            raise anew(error)
 
     def _latched(self, error: EndpointError) -> EndpointError:
         if isinstance(error, EndpointDown | WrongKey):
-            self._fatal = error
+            self._halt(error)
         return error
+
+    def _halt(self, error: RectomError) -> None:
+        """Send nothing more: whoever sleeps or queues ends at once."""
+        self._fatal = self._fatal or error
+        self._halted.set()
+        self._limits.dismiss(self, error)
 
     async def _learnt(self, error: EndpointError, request: ChatRequest) -> EndpointError:
         if not isinstance(error, UnknownModel):
@@ -221,6 +327,10 @@ class ChatClient:
             return "check --model and --base-url"
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return f"the server knows: {self._judge.tidy(', '.join(names[:_NAMES_SHOWN]))}{more}"
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _fits(reply: Reply, request: ChatRequest) -> bool:

@@ -15,7 +15,7 @@ from rectom.llm.reply import Reply
 class Flight:
     """One request on its way. `landed` is set when its reply is in hand: from then on nothing may drop it."""
 
-    waiters: int = 0
+    waiters: set[asyncio.Future[None]] = field(default_factory=set)
     landed: bool = False
     task: asyncio.Task[Reply] = field(init=False)
 
@@ -58,12 +58,14 @@ class Flights:
         return flight
 
     async def _wait(self, key: str, flight: Flight) -> None:
-        flight.waiters += 1
+        # Unlike an await of the task this neither cancels it with its waiter nor raises its error.
+        waiter: asyncio.Future[None] = flight.task.get_loop().create_future()
+        flight.waiters.add(waiter)
         try:
-            # Unlike an await this neither cancels the task with its waiter nor raises the task's error.
-            await asyncio.wait([flight.task])
+            if not flight.task.done():
+                await waiter
         finally:
-            flight.waiters -= 1
+            flight.waiters.remove(waiter)
             if not flight.waiters and not flight.landed and not flight.task.done():
                 flight.task.cancel()
                 self._close_door(key, flight)
@@ -74,10 +76,18 @@ class Flights:
             del self._open[key]
 
     def _forget(self, key: str, flight: Flight) -> None:
+        for waiter in flight.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
         self._close_door(key, flight)
         self._all.discard(flight)
         if not flight.task.cancelled():
             flight.task.exception()  # looked at, or asyncio reports an error that nobody waits for any more
+
+
+def anew(error: RectomError) -> RectomError:
+    """The same error for one more who waits: one instance raised in many tasks piles up their tracebacks."""
+    return type(error)(*error.args)
 
 
 def _result(task: asyncio.Task[Reply]) -> Reply:
@@ -85,7 +95,5 @@ def _result(task: asyncio.Task[Reply]) -> Reply:
         raise EndpointError("the client was closed while the request was in flight; ask again with an open one")
     fault = task.exception()
     if isinstance(fault, RectomError):
-        # Everyone who waits gets an error of their own: one instance raised in many tasks piles up their
-        # tracebacks.
-        raise type(fault)(*fault.args)
+        raise anew(fault)
     return task.result()

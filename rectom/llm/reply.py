@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -64,9 +64,18 @@ class Usage:
             cached=_count(_mapping(fields.get("prompt_tokens_details")).get("cached_tokens")),
         )
 
+    def to_record(self) -> dict[str, int]:
+        """As JSON."""
+        return {
+            "prompt": self.prompt,
+            "completion": self.completion,
+            "reasoning": self.reasoning,
+            "cached": self.cached,
+        }
+
     @classmethod
     def from_record(cls, record: object) -> Usage:
-        """Read back what `asdict` wrote."""
+        """Read back what `to_record` wrote."""
         fields = _mapping(record)
         return cls(*(_count(fields.get(name)) for name in ("prompt", "completion", "reasoning", "cached")))
 
@@ -107,10 +116,19 @@ class Reply:
 
     def to_record(self, request: ChatRequest) -> dict[str, object]:
         """The JSON-able record for the store, with the request's fields under "request"."""
-        fields = {name: value for name, value in asdict(self).items() if name != "source"}
         # The key is the digest of "request": that of a truncated reply holds the limit as well.
         limit = {"max_tokens": request.sampling.max_tokens} if self.outcome is Outcome.TRUNCATED else {}
-        return {**fields, "outcome": str(self.outcome), "request": {**request.fields(), **limit}}
+        return {
+            "key": self.key,
+            "text": self.text,
+            "outcome": str(self.outcome),
+            "usage": self.usage.to_record(),
+            "latency_s": self.latency_s,
+            "attempts": self.attempts,
+            "reasoning": self.reasoning,
+            "model": self.model,
+            "request": {**request.fields(), **limit},
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Reply:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import math
 import random
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
-_SECONDS = re.compile(r"\d{1,15}(\.\d{1,15})?")
-_FIRST_EPOCH, _FIRST_EPOCH_MS = 1e9, 1e12
+from rectom.llm.headers import named_wait as named_wait
+
+_JITTER = 0.05
+_KNOCKS = 3
+_LONGEST_KNOCK = 10.0
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,10 @@ class Retry:
     A request is sent at most `attempts` times. Wait n is drawn evenly from 0 to `first` · 2ⁿ⁻¹, at most
     `cap`. A wait that the server names is kept, up to `named_cap`. All waits of a request together last at
     most `total`.
+
+    A server that has answered before and cannot be reached any more is waited for up to `down_s`, whatever
+    `attempts` and `total` say (but with 1 attempt nothing is ever sent twice): it may only restart. One that
+    never answered is given up after a few tries: its address is wrong.
     """
 
     attempts: int = 6
@@ -30,6 +34,7 @@ class Retry:
     cap: float = 60.0
     named_cap: float = 600.0
     total: float = 1800.0
+    down_s: float = 600.0
 
 
 def backoff(retry: Retry, failures: int, draw: Callable[[], float] = random.random) -> float:
@@ -37,34 +42,34 @@ def backoff(retry: Retry, failures: int, draw: Callable[[], float] = random.rand
     return draw() * min(retry.cap, math.ldexp(retry.first, min(failures - 1, 64)))
 
 
-def named_wait(headers: Mapping[str, str], now: datetime) -> float | None:
-    """The wait in seconds that a server names, unbounded, or None.
+def granted(retry: Retry, named: float, draw: Callable[[], float] = random.random) -> float:
+    """What a wait that the server names comes to, in seconds.
 
-    Reads `Retry-After` (seconds or an HTTP date), then `X-RateLimit-Reset` (seconds, or the epoch in seconds
-    or milliseconds). `headers` must find names whatever their case.
+    A little comes on top: the programs that were sent away together must not come back together.
     """
-    asked = headers.get("Retry-After", "").strip()
-    if _SECONDS.fullmatch(asked):
-        return float(asked)
-    return _until_date(asked, now) if asked else _until_reset(headers.get("X-RateLimit-Reset", "").strip(), now)
+    return min(named + draw() * min(retry.first, _JITTER * named), retry.named_cap)
 
 
-def _until_date(text: str, now: datetime) -> float | None:
-    try:
-        then = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max(0.0, (then - now).total_seconds())
+@dataclass
+class Contact:
+    """Whether a server was ever there, and since when it is away, in seconds of one steady clock."""
 
+    been: bool = False
+    lost_at: float | None = None
 
-def _until_reset(text: str, now: datetime) -> float | None:
-    if not _SECONDS.fullmatch(text):
-        return None
-    reset = float(text)
-    if reset >= _FIRST_EPOCH_MS:
-        reset /= 1000
-    return reset if reset < _FIRST_EPOCH else max(0.0, reset - now.timestamp())
+    def made(self) -> None:
+        """It answered, whatever it said."""
+        self.been = True
+        self.lost_at = None
+
+    def missed(self, now: float) -> None:
+        """It could not be reached."""
+        if self.lost_at is None:
+            self.lost_at = now
+
+    def lost_for(self, now: float) -> float | None:
+        """How long it has been away; None where it never was there."""
+        return now - (now if self.lost_at is None else self.lost_at) if self.been else None
 
 
 @dataclass
@@ -74,17 +79,27 @@ class Patience:
     retry: Retry
     attempts: int = 1
     waited: float = 0.0
+    knocks: int = 0
     draw: Callable[[], float] = field(default=random.random, repr=False)
 
     def next_wait(self, named: float | None) -> float | None:
         """The seconds to wait before the next attempt, or None when the patience has run out."""
-        wait = backoff(self.retry, self.attempts, self.draw) if named is None else self._granted(named)
+        attempts, retry, draw = self.attempts, self.retry, self.draw
+        wait = backoff(retry, attempts, draw) if named is None else granted(retry, named, draw)
         if self.attempts >= self.retry.attempts or self.waited + wait > self.retry.total:
             return None
         self.attempts += 1
         self.waited += wait
         return wait
 
-    def _granted(self, named: float) -> float:
-        # The jitter comes on top: the crowd that was sent away together must not come back together.
-        return min(named + self.draw() * min(self.retry.first, named), self.retry.named_cap)
+    def next_knock(self, lost_for: float | None) -> float | None:
+        """The seconds to wait before a server is tried again that cannot be reached, or None to give up.
+
+        `lost_for` says for how many seconds it has been away, None that it never was there.
+        """
+        self.knocks += 1
+        if self.retry.attempts == 1:
+            return None
+        if self.knocks >= min(self.retry.attempts, _KNOCKS) if lost_for is None else lost_for >= self.retry.down_s:
+            return None
+        return min(backoff(self.retry, self.knocks, self.draw), _LONGEST_KNOCK)

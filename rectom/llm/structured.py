@@ -53,18 +53,18 @@ class BadReply(RectomError):
 
 
 async def ask_json(
-    client: ChatClient, request: ChatRequest, parse: Callable[[object], T], *, repairs: int = 2
+    client: ChatClient, request: ChatRequest, parse: Callable[[object], T], *, repairs: int = 2, fresh: bool = False
 ) -> Answer[T]:
     """Ask for JSON and parse it; at most `repairs` times name the fault in the same conversation and ask
     again.
 
     `parse` takes the decoded JSON and raises `ValueError` with the fault in words. Raises `BadReply` when all
     tries are used up, and what `ask` raises. Every try is an ordinary request: a rerun replays the bad
-    replies from the store too.
+    replies from the store too, unless it is to be `fresh`.
     """
     replies: list[Reply] = []
     while True:
-        reply = await client.ask(request)
+        reply = await client.ask(request, fresh=fresh)
         replies.append(reply)
         try:
             return Answer(parse(_json(reply)), replies, len(replies) - 1)

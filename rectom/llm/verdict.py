@@ -22,14 +22,16 @@ from rectom.errors import (
     WrongKey,
 )
 from rectom.llm.address import Address
+from rectom.llm.headers import named_wait, spent_wait
 from rectom.llm.reply import Outcome, ParsedReply, Usage, parse_reply
 from rectom.llm.request import ChatRequest, Structured
-from rectom.llm.retry import named_wait
 from rectom.llm.secret import Secret
 from rectom.llm.wire import NoResponse, Response
 
 _LONGEST_WORDS = 300
+_OVERLOADED = 529  # as some servers say it
 _BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+_CROWDED = {*_BUSY, _OVERLOADED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
 _PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY}
 _KEY_TROUBLE = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _REJECTED = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
@@ -42,10 +44,11 @@ _NO_STRUCTURE = re.compile(
 
 @dataclass(frozen=True)
 class Answered:
-    """A chat completion came."""
+    """A chat completion came. The server takes nothing more for `wait` seconds, where it says so."""
 
     parsed: ParsedReply
     latency_s: float
+    wait: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,13 @@ class Again:
     """Try again, after `wait` seconds where the server named them; `error` is what to raise when patience
     runs out.
 
-    `usage` is what the failed attempt cost.
+    `usage` is what the failed attempt cost; `crowded` says that there may be too many requests in flight.
     """
 
     error: EndpointError
     wait: float | None = None
     usage: Usage = field(default_factory=Usage)
+    crowded: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,9 @@ class Judge:
         if response.status // 100 == 2:
             return self._answered(response)
         words = self.tidy(server_words(response.body))
+        if _is_out_of_credit(response):
+            said = f"{self._address} says HTTP {response.status} ({words})"
+            return Never(WrongKey(f"{said}: the key's account has nothing left to spend; see to it and run again"))
         if response.status in _BUSY | _PASSING or response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return self._passing(response, words)
         if response.status in _REJECTED and _offers_structure(request, structured) and _NO_STRUCTURE.search(words):
@@ -109,9 +116,9 @@ class Judge:
     def _unanswered(self, response: NoResponse) -> Again:
         why = self.tidy(response.why)
         if not response.unreachable:
-            return Again(self._fault(why))
+            return Again(self._fault(why), crowded=response.timed_out)
         cure = "is the server running? set --base-url or OPENAI_BASE_URL"
-        return Again(EndpointDown(f"cannot reach {self._address}: {why}; {cure}"))
+        return Again(EndpointDown(f"cannot reach {self._address}: {why}; {cure}"), crowded=True)
 
     def _answered(self, response: Response) -> Verdict:
         kind = response.headers.get("Content-Type", "json")
@@ -120,15 +127,17 @@ class Judge:
         parsed = parse_reply(response.body)
         if parsed.outcome is Outcome.MALFORMED:
             return Again(self._fault(self.tidy(parsed.fault)), usage=parsed.usage)
-        return Answered(parsed, response.latency_s)
+        return Answered(parsed, response.latency_s, spent_wait(response.headers, datetime.now(UTC)))
 
     def _passing(self, response: Response, words: str) -> Again:
         wait = named_wait(response.headers, datetime.now(UTC))
         said = f"HTTP {response.status} ({words})"
+        crowded = response.status in _CROWDED
         if response.status not in _BUSY:
-            return Again(self._fault(said), wait)
+            return Again(self._fault(said), wait, crowded=crowded)
         cure = "lower the concurrency or come back later"
-        return Again(EndpointBusy(f"{self._address} is still busy after all retries: {said}; {cure}"), wait)
+        error = EndpointBusy(f"{self._address} is still busy after all retries: {said}; {cure}")
+        return Again(error, wait, crowded=crowded)
 
     def _fault(self, why: str) -> EndpointFault:
         return EndpointFault(f"{self._address} gives no reply after all retries: {why}; see the server's log")
@@ -168,6 +177,11 @@ def _is_unknown_model(response: Response, words: str) -> bool:
         return True
     named = _error(response.body).get("code") == "model_not_found"
     return response.status in _REJECTED and (named or bool(_NO_MODEL.search(words)))
+
+
+def _is_out_of_credit(response: Response) -> bool:
+    # OpenAI says so with the status of a rate limit, which no waiting lifts.
+    return response.status == HTTPStatus.TOO_MANY_REQUESTS and _error(response.body).get("code") == "insufficient_quota"
 
 
 def _offers_structure(request: ChatRequest, structured: Structured) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import aiohttp
@@ -15,6 +16,7 @@ from rectom.llm.address import Address
 from rectom.llm.secret import Secret
 
 _LONGEST_BODY = 64 * 2**20
+_SIGNS = 4
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,11 @@ class Response:
 
 @dataclass(frozen=True)
 class NoResponse:
-    """No whole response came. `unreachable`: there was not even a connection."""
+    """No whole response came. `unreachable`: there was not even a connection; `timed_out`: it took too long."""
 
     why: str
     unreachable: bool
+    timed_out: bool = False
 
 
 class Transport(Protocol):
@@ -66,7 +69,7 @@ class Wire:
     """A pool of `connections` connections to one server."""
 
     def __init__(self, address: Address, secret: Secret, timeouts: Timeouts, connections: int) -> None:
-        self._address = address
+        self._url = address.chat
         self._secret = secret
         self._timeouts = timeouts
         self._connections = connections
@@ -76,7 +79,12 @@ class Wire:
         """Make the pool, in the running loop."""
         wait = self._timeouts.connect
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=30, ttl_dns_cache=300),
+            connector=aiohttp.TCPConnector(
+                limit=self._connections,
+                keepalive_timeout=30,
+                ttl_dns_cache=300,
+                socket_factory=partial(watched_socket, self._timeouts.between_bytes),
+            ),
             timeout=aiohttp.ClientTimeout(total=None, connect=wait, sock_connect=wait),
             headers={"Content-Type": "application/json", **self._secret.headers()},
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -94,46 +102,73 @@ class Wire:
         """
         if self._session is None:
             raise RuntimeError("the chat client is not open: use it inside 'async with'")
+        watch = _Watch(self._timeouts.total)
         try:
-            async with _within(self._timeouts.total, "no whole reply"):
-                return await self._exchange(self._session, payload)
+            async with watch.clock:
+                return await self._exchange(self._session, payload, watch)
         except (aiohttp.ClientError, OSError) as fault:  # TimeoutError is an OSError
-            return NoResponse(_words(fault), _is_unreachable(fault))
+            return _no_response(fault, watch)
 
-    async def _exchange(self, session: aiohttp.ClientSession, payload: bytes) -> Response:
+    async def _exchange(self, session: aiohttp.ClientSession, payload: bytes, watch: _Watch) -> Response:
         began = time.monotonic()
-        async with _within(self._timeouts.connect + self._timeouts.first_byte, "no reply"):
-            # A redirect is not followed: it could carry the key to another server.
-            response = await session.post(self._address.chat, data=payload, allow_redirects=False)
-        async with response:
-            body = await self._read(response.content)
+        watch.allow(self._timeouts.connect + self._timeouts.first_byte, "no reply")
+        # A redirect is not followed: it could carry the key to another server.
+        async with session.post(self._url, data=payload, allow_redirects=False) as response:
+            body = await self._read(response.content, watch)
         return Response(response.status, response.headers, body, time.monotonic() - began)
 
-    async def _read(self, content: aiohttp.StreamReader) -> bytes:
+    async def _read(self, content: aiohttp.StreamReader, watch: _Watch) -> bytes:
         body = bytearray()
-        while len(body) <= _LONGEST_BODY:
-            async with _within(self._timeouts.between_bytes, "nothing more of the reply"):
-                piece = await content.readany()
-            if not piece:
-                return bytes(body)
-            body += piece
-        raise aiohttp.ClientPayloadError(f"a reply of more than {_LONGEST_BODY:,} bytes")
+        while not content.at_eof():
+            watch.allow(self._timeouts.between_bytes, "nothing more of the reply")
+            body += await content.readany()
+            if len(body) > _LONGEST_BODY:
+                raise aiohttp.ClientPayloadError(f"a reply of more than {_LONGEST_BODY:,} bytes")
+        return bytes(body)
 
 
-@asynccontextmanager
-async def _within(seconds: float, what: str) -> AsyncIterator[None]:
-    clock = asyncio.timeout(seconds)
-    try:
-        async with clock:
-            yield
-    except TimeoutError:
-        if clock.expired():
-            raise aiohttp.ServerTimeoutError(f"{what} within {seconds:g} s") from None
-        raise
+class _Watch:
+    """The clock of one attempt: set anew for each of its phases, never beyond its end."""
+
+    def __init__(self, total: float) -> None:
+        self._now = asyncio.get_running_loop().time
+        self._end = self._now() + total
+        self._total = self._waiting = total, "no whole reply"
+        self.clock = asyncio.timeout_at(self._end)
+
+    def allow(self, seconds: float, what: str) -> None:
+        """Give the next phase so long; `what` is what to say when it takes longer."""
+        at = self._now() + seconds
+        self._waiting = (seconds, what) if at < self._end else self._total
+        self.clock.reschedule(min(at, self._end))
+
+    @property
+    def words(self) -> str:
+        """What did not come."""
+        seconds, what = self._waiting
+        return f"{what} within {seconds:g} s"
 
 
-def _is_unreachable(fault: Exception) -> bool:
-    return isinstance(fault, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+def watched_socket(silence: float, info: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket that asks a silent peer for a sign of life, so that one which vanished is noticed in about `silence`
+    seconds: a model that thinks for minutes is as silent as a machine that is off.
+    """
+    family, kind, protocol, _, _ = info
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    every = max(1, round(silence / _SIGNS))
+    # Not every system has them all.
+    for name, value in {"TCP_KEEPIDLE": every, "TCP_KEEPINTVL": every, "TCP_KEEPCNT": _SIGNS - 1}.items():
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+def _no_response(fault: Exception, watch: _Watch) -> NoResponse:
+    if watch.clock.expired():
+        return NoResponse(watch.words, unreachable=False, timed_out=True)
+    unreachable = isinstance(fault, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+    return NoResponse(_words(fault), unreachable, timed_out=isinstance(fault, TimeoutError))
 
 
 def _words(fault: Exception) -> str:

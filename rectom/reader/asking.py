@@ -29,10 +29,11 @@ class Call:
     cached: int
     latency_s: float
     outcome: str
+    repair: bool = False
 
     @classmethod
-    def of(cls, step: str, reply: Reply) -> Call:
-        """The note of a reply."""
+    def of(cls, step: str, reply: Reply, *, repair: bool = False) -> Call:
+        """The note of a reply; `repair` if it answers a complaint about the one before."""
         usage = reply.usage
         return cls(
             step,
@@ -44,6 +45,7 @@ class Call:
             usage.cached,
             round(reply.latency_s, 4),
             str(reply.outcome),
+            repair,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -52,6 +54,17 @@ class Call:
 
 
 _calls: ContextVar[list[Call]] = ContextVar("calls")
+_anew: ContextVar[bool] = ContextVar("anew", default=False)
+
+
+@contextmanager
+def asking_anew() -> Iterator[None]:
+    """Within this, every question is sent, whatever the store holds."""
+    token = _anew.set(True)
+    try:
+        yield
+    finally:
+        _anew.reset(token)
 
 
 @contextmanager
@@ -115,7 +128,11 @@ class Asker:
         )
         try:
             found = await ask_json(
-                self._client, request, lambda data: read(reply.model_validate(data)), repairs=self._repairs
+                self._client,
+                request,
+                lambda data: read(reply.model_validate(data)),
+                repairs=self._repairs,
+                fresh=_anew.get(),
             )
         except BadReply as error:
             self._note(name, error.replies)
@@ -128,4 +145,4 @@ class Asker:
     def _note(self, name: str, replies: list[Reply]) -> None:
         calls = _calls.get(None)
         if calls is not None:
-            calls.extend(Call.of(name, reply) for reply in replies)
+            calls.extend(Call.of(name, reply, repair=number > 0) for number, reply in enumerate(replies))

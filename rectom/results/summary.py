@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from decimal import Decimal
 from math import sqrt
 from typing import Any
 
@@ -73,6 +74,41 @@ class Cost:
             "billed": self.billed,
             "standalone": self.standalone,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What one step of a run came to: different calls, how many of them repaired a bad reply, and tokens."""
+
+    calls: int = 0
+    repairs: int = 0
+    prompt: int = 0
+    completion: int = 0
+    reasoning: int = 0
+    cached: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        """As JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """What a run cost: `billed` by it, and `whole`, over its different replies, whenever they were paid.
+
+    None is an unknown price, which is not 0. `date` is the day of the prices.
+    """
+
+    billed: Decimal | None = None
+    whole: Decimal | None = None
+    currency: str = ""
+    date: str = ""
+
+    def to_json(self) -> dict[str, str | None]:
+        """As JSON; amounts as text, so that no digit is lost."""
+        amounts = {"billed": self.billed, "whole": self.whole}
+        told = {name: None if amount is None else f"{amount:.6f}" for name, amount in amounts.items()}
+        return {**told, "currency": self.currency or None, "date": self.date or None}
 
 
 def by_order(outcomes: Iterable[Outcome]) -> dict[str, Score]:

@@ -1,15 +1,18 @@
-"""The accuracy table of a run: for the terminal, as markdown, CSV and LaTeX."""
+"""The tables of a run, accuracy by order and cost by step: for the terminal, as markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rectom.results.outcome import Outcome
-from rectom.results.summary import Score, by_order
+from rectom.results.summary import Score, StepCost, by_order
 
 HEADER = ("order", "questions", "correct", "accuracy", "95 % interval")
+
+#: The columns of the costs by step: `StepCost`'s fields.
+STEPS_HEADER = ("step", "calls", "repairs", "prompt", "completion", "reasoning", "cached")
 
 Row = tuple[str, int, int, str, str]
 
@@ -25,27 +28,37 @@ def _row(name: str, score: Score) -> Row:
     return name, score.questions, score.correct, f"{100 * score.accuracy:.2f}", f"{100 * low:.1f} to {100 * high:.1f}"
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """A GitHub table."""
-    lines = [HEADER, ("---", *["---:"] * 4), *rows]
+def step_rows(steps: Mapping[str, StepCost]) -> list[tuple[object, ...]]:
+    """A row a step, in the order of Algorithm 1."""
+    return [(name, *step.to_json().values()) for name, step in steps.items()]
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A GitHub table; the first column is text, the others are numbers."""
+    lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
 
 
-def as_csv(rows: Sequence[Row]) -> str:
+def as_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Comma-separated values with a header."""
     sink = io.StringIO()
-    csv.writer(sink, lineterminator="\n").writerows([HEADER, *rows])
+    csv.writer(sink, lineterminator="\n").writerows([header, *rows])
     return sink.getvalue()
 
 
-def latex(rows: Sequence[Row]) -> str:
-    """A booktabs table."""
-    lines = [r" & ".join(map(_escape, map(str, row))) + r" \\" for row in rows]
-    head = r" & ".join(map(_escape, HEADER)) + r" \\"
-    body = [*lines[:-1], r"\midrule", lines[-1]]
+def latex(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A booktabs table; a row for all, at the end, is set apart."""
+    lines = [_latex_row(row) for row in rows]
+    if rows and rows[-1][0] == "all":
+        lines.insert(-1, r"\midrule")
+    begin = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
     return "\n".join(
-        [r"\begin{tabular}{lrrrr}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
+        [begin, r"\toprule", _latex_row(header), r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""]
     )
+
+
+def _latex_row(row: Sequence[object]) -> str:
+    return r" & ".join(_escape(str(cell)) for cell in row) + r" \\"
 
 
 def _escape(text: str) -> str:

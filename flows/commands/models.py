@@ -1,0 +1,74 @@
+"""`rectom models [check NAME]`: the declared models, and what their endpoints support."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from rectom.errors import SettingsError
+from rectom.llm import ChatClient, Retry
+from rectom.llm.catalogue import FILE, Provider, catalogue, config_folder
+from rectom.llm.listing import list_models
+from rectom.llm.probe import Probe, probe
+from rectom.llm.request import ModelId
+
+
+@click.group(name="models", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
+    """List the models that are declared in models.toml: RecToM's, yours, and the working folder's."""
+    if context.invoked_subcommand:
+        return
+    for name, provider in catalogue().items():
+        click.echo(f"{name}\n{_described(provider)}")
+    click.echo(f"declared in RecToM, {config_folder() / FILE} and {Path(FILE).absolute()}")
+
+
+def _described(provider: Provider) -> str:
+    drawn = ", ".join(f"{name} {value}" for name, value in provider.sampling.sampling().fields().items())
+    prices = f"{provider.prices.currency} of {provider.prices.date}" if provider.prices else "unknown"
+    lines = {
+        "served as": f"{provider.name} at {provider.base_url or 'the address given'}",
+        "key in": provider.key if provider.api_key() else f"{provider.key} (not set)",
+        "sampling": drawn or "the server's own",
+        "schemas": provider.structured or "to be found out",
+        "prices": prices,
+    }
+    return "\n".join(f"    {name:10} {words}" for name, words in lines.items())
+
+
+@command.command()
+@click.argument("name")
+@click.option("--base-url", envvar="OPENAI_BASE_URL", default="", help="The server of a model that is not declared.")
+def check(name: str, base_url: str) -> int:
+    """Ask the endpoint of NAME one question, and say what it supports."""
+    provider = catalogue().get(name) or Provider(name=name, base_url=base_url)
+    if not provider.base_url:
+        raise SettingsError(f"{name} is not declared in {FILE}: give --base-url URL as well")
+    found, served = asyncio.run(_check(provider))
+    for line in _said(provider, found, served):
+        click.echo(line)
+    return 0 if found.right else 1
+
+
+async def _check(provider: Provider) -> tuple[Probe, list[str]]:
+    model = ModelId(provider.name, provider.identity, provider.revision)
+    structured = provider.structured or "json_schema"
+    async with ChatClient(
+        provider.base_url, provider.api_key(), retry=Retry(attempts=2), structured=structured
+    ) as client:
+        found = await probe(client, model, provider.sampling.sampling())
+    return found, await list_models(provider.base_url, provider.api_key())
+
+
+def _said(provider: Provider, found: Probe, served: list[str]) -> list[str]:
+    how = "rightly" if found.right else "wrongly, or not in the form asked for"
+    return [
+        f"answers         {how} in {found.latency_s:.2f} s",
+        f"reply schemas   {found.structured}",
+        f"usage           {'told' if found.tells_usage else 'not told: tokens and money will count 0'}",
+        f"models listed   {', '.join(served[:12]) or 'none'}",
+        f"declared        {provider.structured or 'nothing about schemas'}",
+    ]

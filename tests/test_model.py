@@ -1,0 +1,122 @@
+"""Runs with bounds, samples and second tries: what the settings of `flows.model` do to a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from flows.settings import Endpoint
+from flows.tolerance import Tolerance
+from rectom.errors import BudgetReached, TooManyFailures
+from rectom.llm import Sampling
+from rectom.llm.budget import Budget
+from rectom.llm.prices import Prices
+from tests.fake_openai import FakeOpenAI
+from tests.laboratory import SMALL_QUESTIONS, Lab, serving, write_stories
+
+
+class Plain(FakeOpenAI):
+    """Takes no reply schemas."""
+
+    refused = 0
+
+    async def _chat(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        if "response_format" in body:
+            self.refused += 1
+            return web.json_response({"error": {"message": "response_format is not supported here"}}, status=400)
+        titles = {"You turn a story": "abstract", "You read a question": "chain", "You reduce": "reduce"}
+        titles |= {"You decide where": "observe_states", "You decide which": "observe_events"}
+        titles |= {"You decide whether": "revise", "You answer": "answer"}
+        system = body["messages"][0]["content"]
+        step = next(name for title, name in titles.items() if system.startswith(title))
+        self.asked[step] += 1
+        return web.json_response(
+            self._completion(body, f"Here it is:\n```json\n{json.dumps(self._reply(step, body))}\n```")
+        )
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with serving(FakeOpenAI()) as server:
+        yield Lab(tmp_path, write_stories(tmp_path), server)
+
+
+def test_samples_are_asked_one_by_one_and_kept_apart(lab: Lab) -> None:
+    once = lab.asked_by(lab.run)
+    hot = Sampling(temperature=1.0)
+    thrice = lab.asked_by(lambda: lab.run(samples=3, sampling=hot))
+    assert thrice == {step: 3 * count for step, count in once.items()}
+    done = lab.run(samples=3, sampling=hot)
+    assert done.line["calls"]["sent"] == 0
+    assert done.line["questions"] == 3 * SMALL_QUESTIONS
+    assert [line["id"] for line in lab.results(done)][::SMALL_QUESTIONS] == ["0#1", "0#2", "0#3"]
+    assert not lab.asked_by(lambda: lab.run(samples=2, sampling=hot))
+
+
+def test_a_bound_on_calls_stops_the_run_and_the_next_one_goes_on(lab: Lab) -> None:
+    def stopped() -> None:
+        with pytest.raises(BudgetReached, match="--max-calls"):
+            lab.run(budget=Budget(calls=20), name="bounded")
+
+    assert lab.asked_by(stopped).total() == 20
+    manifest = json.loads((lab.runs / "bounded" / "manifest.json").read_text())
+    assert manifest["state"] == "stopped"
+    whole = lab.asked_by(lambda: lab.run(name="bounded"))
+    assert whole.total() + 20 == lab.server.asked.total()
+    assert not lab.asked_by(lab.run)
+
+
+def test_too_many_failures_stop_the_run_and_say_why(lab: Lab) -> None:
+    lab.server.broken = "reduce"
+    with pytest.raises(TooManyFailures, match=r"3 of 12 questions failed, 2 may: 3 at reduce \(no usable reply"):
+        lab.run(tolerance=Tolerance(count=2))
+    assert lab.run(tolerance=Tolerance(share=0.8)).line["failed"] == 9
+
+
+def test_only_what_failed_is_asked_again(lab: Lab) -> None:
+    lab.server.broken = "chain"
+    assert lab.run().line["failed"] == 9
+    lab.server.broken = ""
+    assert not lab.asked_by(lab.run)
+    again = lab.asked_by(lambda: lab.run(retry_failed=True))
+    assert again["chain"] == 9
+    assert again["abstract"] == 0
+    done = lab.run()
+    assert (done.line["failed"], done.line["correct"], done.line["calls"]["sent"]) == (0, SMALL_QUESTIONS, 0)
+
+
+def test_money_is_told_where_the_price_is_known(lab: Lab) -> None:
+    prices = Prices(input=Decimal(1_000_000), output=Decimal(0), date=date(2026, 5, 21))
+    done = lab.run(budget=Budget(prices=prices))
+    assert done.money.billed == done.money.whole == done.line["tokens"]["prompt"]
+    again = lab.run(budget=Budget(prices=prices))
+    assert (again.money.billed, again.money.whole) == (Decimal(0), done.money.whole)
+    assert lab.run().money.whole is None
+
+
+def test_the_steps_of_a_run_add_up(lab: Lab) -> None:
+    lab.server.broken = "reduce"
+    done = lab.run()
+    steps = json.loads((done.report.parent / "manifest.json").read_text())["steps"]
+    assert sum(step["calls"] for step in steps.values()) == done.line["calls"]["sent"]
+    assert steps["reduce"]["repairs"] == 18
+    assert sum(step["prompt"] for step in steps.values()) == done.line["tokens"]["prompt"]
+
+
+def test_a_server_without_schemas_is_found_out_once_and_remembered(tmp_path: Path) -> None:
+    with serving(Plain()) as server:
+        lab = Lab(tmp_path, write_stories(tmp_path), server)
+        assert lab.run().line["correct"] == SMALL_QUESTIONS
+        assert server.refused > 0
+        before = server.refused
+        lab.run(revision="another")
+        assert server.refused == before
+        lab.run(revision="third", endpoint=Endpoint(server.base_url, structured="json_schema"))
+        assert server.refused > before
