@@ -52,8 +52,8 @@ _FULL = (
 )
 _CORRUPT = (
     CacheCorrupt,
-    "the cache database in {folder} is not readable ({why}): move the folder aside and import a backup, "
-    "or choose another one with --cache DIR",
+    "the cache database in {folder} is not readable ({why}): save what can be read with "
+    "`rectom cache export FILE`, move the folder aside, and import that file or a backup",
 )
 _LOCKED = (
     CacheError,

@@ -55,6 +55,8 @@ class _Commands(click.Group):
 def rectom() -> None:
     """Theory-of-Mind reasoning by recursive perspective construction, and the laboratory around it.
 
+    Every command takes --debug, which shows the traceback of an error.
+
     Start with: rectom generate hitom --stories 5 --out stories.json; rectom run hitom/cotp --data stories.json
     """
 
@@ -62,7 +64,7 @@ def rectom() -> None:
 def main() -> None:
     """The entry point of the `rectom` command."""
     debug = "--debug" in sys.argv or os.environ.get("RECTOM_DEBUG") == "1"
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    arguments = _joined([argument for argument in sys.argv[1:] if argument != "--debug"])
     try:
         _leave(rectom.main(arguments, prog_name="rectom", standalone_mode=False) or 0)
     except click.exceptions.Abort:
@@ -79,6 +81,14 @@ def main() -> None:
         if debug:
             raise
         _end(_status(error), _one_line(error))
+
+
+def _joined(arguments: list[str]) -> list[str]:
+    """`--transport batch-file DIR` as one option with one value, which is what the parser can read."""
+    for place in range(len(arguments) - 2):
+        if arguments[place : place + 2] == ["--transport", "batch-file"]:
+            return [*arguments[: place + 1], f"batch-file:{arguments[place + 2]}", *arguments[place + 3 :]]
+    return arguments
 
 
 def _status(error: Exception) -> int:

@@ -21,7 +21,7 @@ from flows.accounts import cost_of, money_of, outcome_of, steps_of, trace_of
 from flows.model import open_client, reader_of, stats_of
 from flows.pipeline import STAGES, pipeline, run_plainly, shards
 from flows.progress import Meter
-from flows.settings import Settings
+from flows.settings import LIVE, Settings
 from flows.tolerance import Tolerance
 from rectom import prompts
 from rectom.benchmarks import hitom
@@ -55,6 +55,11 @@ class Evaluation:
         """The run's name, with the number of the sample if there are several."""
         return self.folder.folder.name + self.run.suffix
 
+    @property
+    def at_once(self) -> int | None:
+        """How many shards are under way together; None for the usual number."""
+        return None if self.settings.endpoint.transport == LIVE else len(self.run.benchmark.stories)
+
     def parts(self) -> list[list[str]]:
         """The shards."""
         return shards(self.run, self.settings.shard)
@@ -68,6 +73,7 @@ class Evaluated:
     outcomes: list[Outcome]
     cost: Cost
     money: Money
+    failures: list[Failure]
     report: Path
     warnings: tuple[str, ...] = ()
 
@@ -82,7 +88,7 @@ def load_benchmark(settings: Settings) -> Benchmark:
 
 async def conduct_plainly(evaluation: Evaluation) -> None:
     """Run the stage functions under plain asyncio."""
-    await pipeline(evaluation.parts(), run_plainly)
+    await pipeline(evaluation.parts(), run_plainly, evaluation.at_once)
 
 
 async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Evaluated:
@@ -90,13 +96,14 @@ async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Ev
     benchmark = load_benchmark(settings)
     folder = RunFolder(settings.runs / settings.run_name(benchmark.digest))
     described = {**settings.fields(), "data": benchmark.digest}
-    manifest = {"run": folder.folder.name, "state": "running", "settings": described, **_circumstances()}
     begun = time.monotonic()
     with folder.open(described), Store(settings.cache) as store:
+        earlier = (folder.before() or {}).get("sessions", [])
+        manifest = {"run": folder.folder.name, "state": "running", "settings": described, **_circumstances(earlier)}
         async with open_client(settings, store) as client:
             folder.write_manifest(manifest)
             runs = [_sample(settings, benchmark, store, client, number) for number in range(settings.samples)]
-            with _noting(folder, manifest):
+            with _noting(folder, manifest, stats_of(client)):
                 for run in runs:
                     await _conduct(settings, run, folder, stats_of(client), conduct, console)
             return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun)
@@ -117,8 +124,8 @@ async def _conduct(
 
 
 @contextmanager
-def _noting(folder: RunFolder, manifest: dict[str, Any]) -> Iterator[None]:
-    """Note in the manifest how a run ended that did not finish."""
+def _noting(folder: RunFolder, manifest: dict[str, Any], stats: Stats) -> Iterator[None]:
+    """Note in the manifest what a session paid, and how it ended if it did not finish."""
     try:
         yield
     except BaseException as error:
@@ -127,9 +134,18 @@ def _noting(folder: RunFolder, manifest: dict[str, Any]) -> Iterator[None]:
             state = "interrupted"
         elif isinstance(error, Partial):
             state = "stopped"
+        _note(manifest, state, stats)
         with suppress(RectomError):  # a full disk must not hide what happened
             folder.write_manifest({**manifest, "state": state})
         raise
+    _note(manifest, "finished", stats)
+
+
+def _note(manifest: dict[str, Any], state: str, stats: Stats) -> None:
+    """Close the books of the session that ends: a run that is taken up again keeps what the earlier ones paid."""
+    usage = stats.usage
+    paid = {"sent": stats.sent, "retried": stats.retried, "prompt": usage.prompt, "completion": usage.completion}
+    manifest["sessions"][-1] |= {"ended": _now(), "state": state, **paid}
 
 
 def _append(run: Run, folder: RunFolder, meter: Meter, tolerance: Tolerance) -> Callable[[str, str], None]:
@@ -169,7 +185,8 @@ def _finish(
     folder.write("report.html", report.page(line, manifest["settings"], outcomes, traces).encode())
     spent = {"money": money.to_json(), "steps": {name: step.to_json() for name, step in steps.items()}}
     folder.write_manifest({**manifest, "state": "finished", "ended": _now(), "summary": line, **spent})
-    return Evaluated(line, outcomes, cost, money, folder.report, runs[0].benchmark.warnings)
+    failures = [Failure(**trace.failure) for trace in traces if trace.failure]
+    return Evaluated(line, outcomes, cost, money, failures, folder.report, runs[0].benchmark.warnings)
 
 
 def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -177,9 +194,10 @@ def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Seq
         folder.write(f"tables/{name}.{form}", write(header, rows).encode())
 
 
-def _circumstances() -> dict[str, Any]:
+def _circumstances(earlier: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "started": _now(),
+        "sessions": [*earlier, {"started": _now()}],
         "versions": {"rectom": version("rectom"), "python": platform.python_version()},
         "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
         "prompts": prompts.digests("hitom"),
@@ -188,13 +206,20 @@ def _circumstances() -> dict[str, Any]:
 
 
 def _revision() -> str | None:
-    """The git revision of the working folder, if it is a checkout."""
+    """The git revision of RecToM, if it runs from a checkout of its own."""
+    here = Path(__file__)
     try:
-        command = ["git", "rev-parse", "HEAD"]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
+        for command in (["ls-files", "--error-unmatch", here.name], ["rev-parse", "HEAD"]):
+            found = subprocess.run(  # noqa: S603
+                ["git", "-C", str(here.parent), *command],  # noqa: S607
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=True,
+            )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None
+    return found.stdout.strip()
 
 
 def _now() -> str:

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from cache import Store, digest
 from flows.replies import StoredReplies
-from flows.settings import MODEL, RULES, Endpoint, Settings
+from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, RULES, Endpoint, Settings
 from rectom.errors import SettingsError
 from rectom.llm import ChatClient, Limits, Retry, Structured, Timeouts
+from rectom.llm.address import Address
+from rectom.llm.batch import BatchTransport
+from rectom.llm.batch_file import BatchFileTransport
+from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
+from rectom.llm.wire import Transport
 from rectom.reader.asking import Asker
 from rectom.reader.base import Reader, SharedReader
 from rectom.reader.model import ModelReader
 from rectom.reader.rules import RuleReader
+
+#: The address of a model that is asked through files, or not at all.
+_NOWHERE = "http://localhost/v1"
+
+#: More requests than any run has at once.
+_NO_LIMIT = 10_000_000
 
 
 @asynccontextmanager
@@ -24,7 +36,7 @@ async def open_client(settings: Settings, store: Store, *, offline: bool = False
         yield None
         return
     endpoint = settings.endpoint
-    if not endpoint.base_url:
+    if not (endpoint.base_url or offline or endpoint.transport == BATCH_FILE):
         raise SettingsError("no server for the model: give --base-url URL or set OPENAI_BASE_URL")
     structured = endpoint.structured or _remembered(store, endpoint, settings.model)
     async with _client(settings, store, structured, offline) as client:
@@ -36,23 +48,47 @@ async def open_client(settings: Settings, store: Store, *, offline: bool = False
 def _client(settings: Settings, store: Store, structured: Structured, offline: bool) -> ChatClient:
     endpoint = settings.endpoint
     client = ChatClient(
-        endpoint.base_url,
+        endpoint.base_url or _NOWHERE,
         endpoint.api_key,
         replies=StoredReplies(store),
-        limits=Limits(
-            endpoint.concurrency,
-            per_second=endpoint.per_second,
-            per_minute=endpoint.per_minute,
-            tokens_per_minute=endpoint.tokens_per_minute,
-        ),
+        limits=_limits(endpoint),
+        transport=_transport(endpoint, store.folder),
         timeouts=Timeouts(total=endpoint.timeout_s),
-        retry=Retry(attempts=endpoint.attempts),
+        retry=_retry(endpoint),
         structured=structured,
         offline=offline,
         replay_failures=not settings.retry_failed,
         admit=lambda: settings.budget.check(client.stats),
     )
     return client
+
+
+def _limits(endpoint: Endpoint) -> Limits:
+    if endpoint.transport != LIVE:
+        # A request that waits for a place cannot join the batch.
+        return Limits(_NO_LIMIT, adaptive=False)
+    return Limits(
+        endpoint.concurrency,
+        per_second=endpoint.per_second,
+        per_minute=endpoint.per_minute,
+        tokens_per_minute=endpoint.tokens_per_minute,
+    )
+
+
+def _retry(endpoint: Endpoint) -> Retry:
+    if endpoint.transport == LIVE:
+        return Retry(attempts=endpoint.attempts)
+    # Rows that failed should come back together, for one batch.
+    return Retry(attempts=endpoint.attempts, first=0.1, cap=0.5)
+
+
+def _transport(endpoint: Endpoint, store: Path) -> Transport | None:
+    """How requests travel, where it is not over HTTP as they come. Jobs are noted beside the store."""
+    if endpoint.transport == BATCH:
+        return BatchTransport(Address.parse(endpoint.base_url), Secret(endpoint.api_key), store / "batches")
+    if endpoint.transport == BATCH_FILE and endpoint.folder:
+        return BatchFileTransport(endpoint.folder)
+    return None
 
 
 def stats_of(client: ChatClient | None) -> Stats:

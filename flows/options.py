@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -12,13 +13,25 @@ import click
 
 from flows.home import home
 from flows.pipeline import STAGES
-from flows.settings import Endpoint, Settings
+from flows.settings import BATCH, BATCH_FILE, LIVE, Endpoint, Settings
 from flows.tolerance import Tolerance
 from rectom.errors import SettingsError
 from rectom.llm.budget import Budget
 from rectom.llm.catalogue import DeclaredSampling, Provider, catalogue, read_prices
 from rectom.llm.request import Sampling
 from rectom.rules import DEFAULT, PRESETS
+
+
+class Finite(click.FloatRange):
+    """A number in a range; neither NaN nor infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number that can be used.", param, ctx)
+        return number
+
 
 _READING = (
     click.option("--model", default="rules", show_default=True, help="Model name, or `rules` for no model at all."),
@@ -36,9 +49,9 @@ _READING = (
         help="What is observed, believed.",
     ),
     click.option("--window", default="story", show_default=True, help="Lines an abstraction call gets: `story` or N."),
-    click.option("--temperature", type=click.FloatRange(0), help="0 for a model that is not declared."),
+    click.option("--temperature", type=Finite(0), help="0 for a model that is not declared."),
     click.option("--default-sampling", is_flag=True, help="Send no temperature: the server's own sampling."),
-    click.option("--top-p", type=click.FloatRange(0, 1, min_open=True)),
+    click.option("--top-p", type=Finite(0, 1, min_open=True)),
     click.option("--top-k", type=click.IntRange(1)),
     click.option("--max-tokens", type=click.IntRange(1), help="Most tokens a reply may have."),
     click.option(
@@ -48,9 +61,7 @@ _READING = (
     click.option("--per-second", type=click.IntRange(1), help="Most requests a second."),
     click.option("--per-minute", type=click.IntRange(1), help="Most requests a minute."),
     click.option("--tokens-per-minute", type=click.IntRange(1), help="Most tokens a minute."),
-    click.option(
-        "--timeout", type=click.FloatRange(0.1), default=600.0, show_default=True, help="Seconds a request may take."
-    ),
+    click.option("--timeout", type=Finite(0.1), default=600.0, show_default=True, help="Seconds a request may take."),
     click.option(
         "--attempts", type=click.IntRange(1), default=6, show_default=True, help="Times a failing request is tried."
     ),
@@ -61,9 +72,16 @@ _READING = (
         show_default=True,
         help="How the server takes reply schemas.",
     ),
+    click.option(
+        "--transport",
+        default=LIVE,
+        show_default=True,
+        metavar="live|batch|batch-file DIR",
+        help="How requests travel: as they come, over the Batch API, or through files.",
+    ),
     click.option("--max-calls", type=click.IntRange(0), help="Stop when so many requests were sent."),
     click.option("--max-tokens-total", type=click.IntRange(0), help="Stop when so many tokens were used."),
-    click.option("--max-cost", type=click.FloatRange(0), help="Stop when so much money was spent."),
+    click.option("--max-cost", type=Finite(0), help="Stop when so much money was spent."),
     click.option("--prices", type=click.Path(path_type=Path), help="A TOML file of prices."),
     click.option(
         "--cache",
@@ -147,6 +165,7 @@ def _sampling(options: dict[str, Any], provider: Provider) -> Sampling:
 
 def _endpoint(options: dict[str, Any], provider: Provider) -> Endpoint:
     limits = provider.limits
+    transport, folder = _transport(options["transport"])
     return Endpoint(
         options["base_url"] or provider.base_url,
         provider.api_key(),
@@ -157,6 +176,8 @@ def _endpoint(options: dict[str, Any], provider: Provider) -> Endpoint:
         options["timeout"],
         options["attempts"],
         provider.structured if options["structured"] == "auto" else options["structured"],
+        transport,
+        folder,
     )
 
 
@@ -168,9 +189,18 @@ def _budget(options: dict[str, Any], provider: Provider) -> Budget:
     cost = options["max_cost"]
     if cost is not None and prices is None:
         raise SettingsError(f"--max-cost: the price of {identity} is not known; declare it, or give --prices FILE")
-    return Budget(
-        options["max_calls"], options["max_tokens_total"], None if cost is None else Decimal(str(cost)), prices
-    )
+    batch = options["transport"] == BATCH
+    bound = None if cost is None else Decimal(str(cost))
+    return Budget(options["max_calls"], options["max_tokens_total"], bound, prices, batch)
+
+
+def _transport(text: str) -> tuple[str, Path | None]:
+    kind, _, folder = text.partition(":")
+    if kind == BATCH_FILE and folder:
+        return kind, Path(folder)
+    if folder or kind not in {LIVE, BATCH}:
+        raise click.UsageError(f"--transport {text}: give live, batch, or batch-file DIR")
+    return kind, None
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -45,10 +45,13 @@ def shards(run: Run, size: int | None = None) -> list[list[str]]:
     return [stories[start : start + size] for start in range(0, len(stories), size)]
 
 
-async def pipeline(parts: Sequence[Sequence[str]], run_stage: RunStage) -> None:
-    """Bring every shard through its stages, each by itself: none waits for another's slowest call."""
+async def pipeline(parts: Sequence[Sequence[str]], run_stage: RunStage, at_once: int | None = None) -> None:
+    """Bring every shard through its stages, each by itself: none waits for another's slowest call.
+
+    `at_once` shards are under way together; all of them, where requests travel in batches.
+    """
     labels = [f"{number}/{len(parts)}" for number in range(1, len(parts) + 1)]
-    places = asyncio.Semaphore(_MOST_AT_ONCE)
+    places = asyncio.Semaphore(at_once or _MOST_AT_ONCE)
 
     async def in_turn(part: Sequence[str], label: str) -> None:
         async with places:

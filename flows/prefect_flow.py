@@ -33,6 +33,10 @@ from tasks.run import Run
 
 _LOG = logging.getLogger(__name__)
 
+# Prefect's background workers log outside its own loggers, so that its level does not quiet them.
+for _worker in ("EventsWorker", "APILogWorker"):
+    logging.getLogger(_worker).setLevel(logging.CRITICAL)
+
 #: Seconds between two updates of the progress artifact.
 _EVERY = 2.0
 
@@ -121,7 +125,7 @@ def _flow(evaluation: Evaluation, ended: asyncio.Future[None]) -> Callable[[], A
         closing = asyncio.Event()
         updating = asyncio.ensure_future(_progress(evaluation, closing))
         try:
-            await _said(ended, pipeline(evaluation.parts(), _runner(evaluation.run)))
+            await _said(ended, pipeline(evaluation.parts(), _runner(evaluation.run), evaluation.at_once))
             closing.set()
             await _artifacts(evaluation)
             await updating
@@ -147,8 +151,14 @@ async def _said(ended: asyncio.Future[None], work: Awaitable[None]) -> None:
 def _runner(run: Run) -> RunStage:
     async def run_stage(name: str, part: Sequence[str], label: str) -> object:
         stage = STAGES[name][0]
-        keys = await stage_task(name, run, part, label)(part)
-        if not stage.adopt(run, keys):
+        try:
+            keys = await stage_task(name, run, part, label)(part)
+        except (RectomError, CacheError):
+            raise
+        except Exception as error:  # Prefect's own: its server is gone
+            _LOG.warning("Prefect failed (%s); %s of shard %s goes on without it", type(error).__name__, name, label)
+            keys = {}
+        if not keys or not stage.adopt(run, keys):
             await stage.over(part)
         return keys
 

@@ -76,6 +76,8 @@ def start(port: int | None = None) -> str:
     """
     if running := status():
         raise SettingsError(f"a server runs already at {running}; stop it with: rectom server stop")
+    if port and _taken(port):
+        raise SettingsError(f"something listens at port {port} already; choose another --port, or none")
     port = port or free_port()
     _note().parent.mkdir(parents=True, exist_ok=True)
     log = home() / "prefect" / "server.log"
@@ -146,6 +148,11 @@ def _answers(url: str) -> bool:
             return bool(reply.status == 200)
     except (urllib.error.URLError, OSError):
         return False
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((_HOST, port)) == 0
 
 
 def free_port() -> int:

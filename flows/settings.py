@@ -21,12 +21,16 @@ from rectom.rules import DEFAULT, PRESETS, Rules
 RULES = "rules"
 MODEL = "model"
 
+#: How requests travel: over HTTP as they come, as jobs of the Batch API, or through files in a folder.
+LIVE, BATCH, BATCH_FILE = "live", "batch", "batch-file"
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where the model is served, and how it may be asked. Nothing of it changes a result or a key.
 
-    `structured` is how it takes reply schemas; None if that is to be found out.
+    `structured` is how it takes reply schemas; None if that is to be found out. `folder` is for requests that travel
+    through files.
     """
 
     base_url: str = ""
@@ -38,7 +42,7 @@ class Endpoint:
     timeout_s: float = 600.0
     attempts: int = 6
     structured: Structured | None = None
-    transport: str = "live"
+    transport: str = LIVE
     folder: Path | None = None
 
 

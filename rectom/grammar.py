@@ -41,7 +41,7 @@ _TEMPLATES: Final[tuple[tuple[re.Pattern[str], Callable[..., Event]], ...]] = tu
 )
 
 _QUESTIONS: Final = (
-    re.compile(r"Where is the (?P<object>\w+) really\?"),
+    re.compile(r"Where is the (?P<object>\w+)(?: really)?\?"),
     re.compile(
         r"Where does (?P<chain>\w+(?: (?:really )?thinks?(?: \w+ thinks)*)) the (?P<object>\w+) is\?",
     ),
@@ -50,7 +50,7 @@ _QUESTIONS: Final = (
 
 def people(names: str) -> list[str]:
     """`Anne, Bob and Cy` as a list. Raises StoryError for anything else."""
-    found = re.split(r", | and ", names)
+    found = re.split(r",? and |, ", names)
     if not all(re.fullmatch(r"\w+", name) for name in found):
         raise StoryError(f"not a list of names: {names!r}")
     return found
@@ -82,7 +82,8 @@ def read_question(text: str) -> tuple[tuple[str, ...], str]:
             chain = found.groupdict().get("chain") or ""
             names = [word for word in chain.split() if word not in {"really", "think", "thinks"}]
             return tuple(names), found["object"]
-    raise StoryError(f"not a Hi-ToM question: {text.strip()!r}; read such questions with a model")
+    form = "'Where does A think B thinks the O is?'"
+    raise StoryError(f"not a question of the form {form}: {text.strip()!r}; read others with a model")
 
 
 def reduced_question(thing: str) -> str:

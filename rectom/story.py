@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rectom.errors import StoryError
 
-_NUMBERED = re.compile(r"\d+[.):]?\s+(.*)")
+_NUMBERED = re.compile(r"(\d+)[.):]?\s+(.*)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -34,15 +34,15 @@ class Story:
 
     @classmethod
     def parse(cls, text: str, id: str = "story") -> Story:  # noqa: A002
-        """Read a story from text: its numbered lines if it has any, else every line, else every sentence.
+        """Read a story from text: the lines numbered 1, 2, … if there are such, else every line, else every sentence.
 
-        Raises StoryError if nothing is left.
+        What stands before and after numbered lines (instructions, a rule) is no part of the story. Raises StoryError
+        if nothing is left, or if lines without a number stand between numbered ones.
         """
-        written = [line.strip() for line in text.splitlines() if line.strip()]
-        numbered = [found[1].strip() for line in written if (found := _NUMBERED.match(line))]
-        lines = numbered or (written if len(written) > 1 else _SENTENCE_END.split(" ".join(written)))
+        written = [line.strip() for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
+        lines = _numbered(written) or (written if len(written) > 1 else _SENTENCE_END.split(" ".join(written)))
         if not any(lines):
-            raise StoryError(f"{id} holds no story: write an event a line")
+            raise StoryError(f"there is no story in {id}: write an event a line")
         return cls(id, tuple(lines))
 
     def numbered(self) -> str:
@@ -63,3 +63,16 @@ class Question:
     choices: tuple[str, ...]
     gold: str | None = None
     order: int | None = None
+
+
+def _numbered(written: list[str]) -> list[str]:
+    """The texts of lines that are numbered from 1 on; nothing if they are not."""
+    found = [_NUMBERED.match(line) for line in written]
+    places = [place for place, match in enumerate(found) if match]
+    texts = [match for match in found if match]
+    if [int(match[1]) for match in texts] != list(range(1, len(texts) + 1)):
+        return []
+    if texts and places != list(range(places[0], places[0] + len(places))):
+        gap = next(line for line, match in zip(written[places[0] :], found[places[0] :], strict=True) if not match)
+        raise StoryError(f"the line {gap[:60]!r} has no number, the others have: number every line or none")
+    return [match[2].strip() for match in texts]

@@ -40,7 +40,8 @@ class Stage:
         """Bring every item of a shard of stories into the run's results. Returns the key of each, or ""."""
         run = current()
         items = list(self.items(run, shard))
-        await together(self._settle(run, item) for item in items)
+        # An item that is there already was brought by a call that did not come to its end.
+        await together(self._settle(run, item) for item in items if (self.name, item) not in run.results)
         return {item: run.results[self.name, item].key for item in items}
 
     def keys(self, run: Run, shard: Sequence[str]) -> dict[Item, str] | None:

@@ -233,6 +233,8 @@ class FakeOpenAI:
 async def serve_while(server: FakeOpenAI, command: tuple[str, ...]) -> int:
     """Serve while a command runs; returns its exit status."""
     async with server:
+        if not command:
+            await asyncio.Event().wait()
         environment = {**os.environ, "OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none"}
         process = await asyncio.create_subprocess_exec(*command, env=environment)
         try:
@@ -250,7 +252,7 @@ async def serve_while(server: FakeOpenAI, command: tuple[str, ...]) -> int:
 def main(latency: float, wrong: str, port: int, command: tuple[str, ...]) -> None:
     """Serve while COMMAND runs, or until stopped if there is none."""
     server = FakeOpenAI(latency_s=latency, wrong=wrong, port=port)
-    sys.exit(asyncio.run(serve_while(server, command or ("sleep", "infinity"))))
+    sys.exit(asyncio.run(serve_while(server, command)))
 
 
 if __name__ == "__main__":

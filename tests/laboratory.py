@@ -222,7 +222,7 @@ def call(*arguments: object, stdin: str = "", **ours: str) -> Ended:
     with (
         mock.patch.dict(os.environ, environment(**ours), clear=True),
         mock.patch.object(sys, "argv", ["rectom", *map(str, arguments)]),
-        mock.patch.object(sys, "stdin", io.StringIO(stdin)),
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()))),
         redirect_stdout(out),
         redirect_stderr(err),
     ):

@@ -6,19 +6,29 @@ import json
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
-from flows.settings import Endpoint
+from flows import model
+from flows.cli import _joined
+from flows.commands.run import command as run_command
+from flows.options import settings_from
+from flows.settings import BATCH, BATCH_FILE, LIVE, Endpoint
 from flows.tolerance import Tolerance
 from rectom.errors import BudgetReached, TooManyFailures
 from rectom.llm import Sampling
+from rectom.llm.batch import BatchTransport, Pace
+from rectom.llm.batch_file import BatchFileTransport, BatchPending
 from rectom.llm.budget import Budget
 from rectom.llm.prices import Prices
+from tests.batch_server import BatchServer, Cluster
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import SMALL_QUESTIONS, Lab, serving, write_stories
+from tests.test_llm_batch import by_rule
 
 
 class Plain(FakeOpenAI):
@@ -120,3 +130,49 @@ def test_a_server_without_schemas_is_found_out_once_and_remembered(tmp_path: Pat
         assert server.refused == before
         lab.run(revision="third", endpoint=Endpoint(server.base_url, structured="json_schema"))
         assert server.refused > before
+
+
+def test_a_cluster_without_a_server_is_asked_through_files(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "BatchFileTransport", partial(BatchFileTransport, quiet_s=0.05))
+    folder, cluster = lab.folder / "files", Cluster(by_rule)
+    through = Endpoint(transport=BATCH_FILE, folder=folder)
+    passes = 0
+    while True:
+        try:
+            done = lab.run(endpoint=through)
+            break
+        except BatchPending:
+            passes += 1
+            newest = max(folder.glob("requests-*.jsonl"))
+            newest.with_name(newest.name.replace("requests", "results")).write_bytes(cluster.run(newest.read_bytes()))
+    assert done.line["correct"] == SMALL_QUESTIONS
+    assert set(cluster.ran.values()) == {1}
+    assert 4 <= passes <= 12
+    assert not lab.asked_by(lab.run)
+
+
+def test_the_batch_api_gives_what_live_calls_give(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    pace = Pace(quiet=0.05, first=0.01, longest=0.05)
+    monkeypatch.setattr(model, "BatchTransport", partial(BatchTransport, pace=pace))
+    with serving(BatchServer(answer=by_rule)) as server:
+        done = lab.run(endpoint=Endpoint(server.url, "sk-planted", transport=BATCH))
+        assert done.line["correct"] == SMALL_QUESTIONS
+        assert sum(server.sizes) == done.line["calls"]["sent"]
+    assert not lab.asked_by(lab.run)
+    assert not any(b"sk-planted" in path.read_bytes() for path in lab.folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["live"], (LIVE, None)), (["batch"], (BATCH, None)), (["batch-file", "there"], (BATCH_FILE, Path("there")))],
+)
+def test_the_transport_is_read(words: list[str], meant: tuple[str, Path | None]) -> None:
+    joined = _joined(["run", "--transport", *words, "--plain"])
+    endpoint = settings_from(click_context(joined[1:-1])).endpoint
+    assert (endpoint.transport, endpoint.folder) == meant
+
+
+def click_context(arguments: list[str]) -> dict[str, Any]:
+    """The options that `rectom run` reads."""
+    options = run_command.make_context("run", arguments).params
+    return {name: value for name, value in options.items() if name not in {"plain", "as_json"}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 from rich.console import Console
 
 from cache import Store
+from flows import loop
 from flows.accounts import trace_of
 from flows.model import open_client, reader_of
 from flows.options import reading_options, settings_from
@@ -39,8 +39,9 @@ def command(story_file: Path, question: str, choices: str, **options: Any) -> in
 
     story = Story.parse(_read(story_file), _ID)
     asked = Question(_ID, _ID, question.strip(), _choices(choices, story))
-    trace = asyncio.run(_ask(settings_from(options), story, asked))
-    Console().print(show.table(trace.to_json()))
+    trace = loop.run(_ask(settings_from(options), story, asked))
+    if trace.perspectives is not None:
+        Console().print(show.table(trace.to_json()))
     if trace.failure:
         raise DataError(f"no answer: {trace.failure['step']}: {trace.failure['why']}")
     click.echo(trace.predicted)
@@ -59,7 +60,7 @@ async def _ask(settings: Settings, story: Story, asked: Question) -> Trace:
 
 def _read(file: Path) -> str:
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+        return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the story {file}: {error}") from None
 
@@ -72,6 +73,7 @@ def _choices(text: str, story: Story) -> tuple[str, ...]:
         except StoryError:
             return ()
     try:
-        return hitom.read_choices(text)
+        options = hitom.read_choices(text)
     except ValueError:
-        return tuple(part.strip() for part in re.split(r"[,;]", text) if part.strip())
+        options = tuple(part.strip() for part in re.split(r"[,;]", text) if part.strip())
+    return tuple(dict.fromkeys(options))

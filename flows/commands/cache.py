@@ -11,6 +11,8 @@ import click
 import cache
 from cache import Store
 from flows.home import home
+from flows.options import Finite
+from rectom.errors import SettingsError
 
 #: What is made again for nothing. The latest fields of each item stay: they tell why it is made again.
 _STAGES = ("stage",)
@@ -20,8 +22,12 @@ _folder = click.option(
 )
 
 
-def _open(folder: Path | None) -> Store:
-    return Store(folder or home() / "cache")
+def _open(folder: Path | None, *, made: bool = False) -> Store:
+    """The store; it is only made where something is to be put into it."""
+    folder = folder or home() / "cache"
+    if not made and not folder.exists():
+        raise SettingsError(f"there is no cache at {folder}; give --cache DIR")
+    return Store(folder)
 
 
 @click.group(name="cache")
@@ -54,13 +60,13 @@ def verify(folder: Path | None) -> int:
 
 @command.command()
 @_folder
-@click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Only what was stored before.")
+@click.option("--older-than", type=Finite(0, 36500), metavar="DAYS", help="Only what was stored before.")
 @click.option("--replies", is_flag=True, help="Model replies as well: they were paid for and cannot be made again.")
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @click.option("--yes", is_flag=True, help="Do not ask before replies are deleted.")
 def prune(folder: Path | None, older_than: float | None, replies: bool, dry_run: bool, yes: bool) -> int:
     """Delete stage results, which are computed again from the replies for nothing."""
-    if replies and not dry_run and not yes and not click.confirm("Delete model replies that were paid for?"):
+    if replies and not dry_run and not yes and not _confirmed():
         click.echo("nothing deleted")
         return 1
     kinds = (*_STAGES, "reply") if replies else _STAGES
@@ -69,6 +75,13 @@ def prune(folder: Path | None, older_than: float | None, replies: bool, dry_run:
         count = cache.prune(store, kinds, age, dry_run)
     click.echo(f"{count:,} entries {'would be ' if dry_run else ''}deleted")
     return 0
+
+
+def _confirmed() -> bool:
+    try:
+        return click.confirm("Delete model replies that were paid for?")
+    except click.Abort:  # nobody there to answer
+        return False
 
 
 @command.command()
@@ -88,7 +101,7 @@ def export(folder: Path | None, file: Path, stages: bool) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def import_(folder: Path | None, file: Path) -> int:
     """Take in an archive; what is there already stays."""
-    with _open(folder) as store:
+    with _open(folder, made=True) as store:
         taken = cache.import_(store, file)
     click.echo(f"{taken.added:,} added, {taken.present:,} present already, {taken.refused:,} refused")
     return 1 if taken.refused else 0

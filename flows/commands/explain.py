@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cache import Reason, Store
+from flows import loop
 from flows.evaluate import load_benchmark
 from flows.model import open_client, reader_of
 from flows.options import run_options, settings_from
@@ -30,7 +30,7 @@ def command(run: str, plain: bool, as_json: bool, **options: Any) -> None:
     Write the whole run command behind `explain`. Nothing is sent, nothing is stored.
     """
     settings = settings_from(options)
-    plan = asyncio.run(_plan(settings))
+    plan = loop.run(_plan(settings))
     Console().print(_table(plan))
 
 

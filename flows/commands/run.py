@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import click
@@ -10,10 +9,12 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
+from flows import loop
 from flows.cli import PARTIAL
 from flows.evaluate import Conduct, Evaluated, conduct_plainly, evaluate
 from flows.options import run_options, settings_from
-from rectom.results.summary import Cost, Money, failures
+from flows.tolerance import kinds
+from rectom.results.summary import Cost, Money
 from rectom.results.tables import HEADER, accuracy_rows
 
 
@@ -31,7 +32,7 @@ def command(plain: bool, as_json: bool, **options: Any) -> int:
     told = Console(stderr=True)
     with told.status("starting Prefect …") if not plain else told.status("starting …"):
         conduct = conduct_plainly if plain else _under_prefect()
-    done = asyncio.run(evaluate(settings, conduct, told))
+    done = loop.run(evaluate(settings, conduct, told))
     _print(done, told if as_json else Console())
     if as_json:
         click.echo(orjson.dumps(done.line).decode())
@@ -58,8 +59,9 @@ def _print(done: Evaluated, console: Console) -> None:
     console.print(table)
     for warning in done.warnings:
         console.print(f"note: {warning}", highlight=False)
-    for step, count in failures(done.outcomes).items():
-        console.print(f"failed at {step}: {count} (counted as wrong)", highlight=False)
+    if done.failures:
+        told = f"failed, and counted as wrong: {kinds(done.failures)}"
+        console.print(told, highlight=False, markup=False, soft_wrap=True)
     console.print(_cost(done.cost, line["questions"]), highlight=False, soft_wrap=True)
     if done.cost.sent + done.cost.cached:
         console.print(_money(done.money, line["model"]), highlight=False, soft_wrap=True)

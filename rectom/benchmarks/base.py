@@ -34,13 +34,11 @@ class Benchmark:
             if question.gold is not None and question.gold not in question.choices:
                 raise DataError(f"{self.name}: the answer {question.gold!r} of question {question.id} is no option")
 
-    def of_story(self, story_id: str) -> tuple[Question, ...]:
-        """The questions about one story."""
-        return tuple(q for q in self.questions if q.story_id == story_id)
-
     def first(self, count: int) -> Benchmark:
-        """The benchmark cut to its first `count` questions and their stories."""
-        questions = self.questions[:count]
+        """The benchmark cut to `count` questions: all those of the first story, then of the second, and so on."""
+        places = {story.id: place for place, story in enumerate(self.stories)}
+        chosen = {q.id for q in sorted(self.questions, key=lambda q: places[q.story_id])[:count]}
+        questions = tuple(q for q in self.questions if q.id in chosen)
         kept = {q.story_id for q in questions}
         return replace(self, questions=questions, stories=tuple(s for s in self.stories if s.id in kept))
 

@@ -155,4 +155,6 @@ def conflicts(rows: list[Row]) -> list[tuple[Row, Row]]:
 
 def _warnings(rows: list[Row]) -> tuple[str, ...]:
     pairs = len(conflicts(rows))
+    if not pairs:
+        return ()
     return (f"{pairs} labels of the VP rows contradict those of the same CoTP question; VP labels are faulty",)

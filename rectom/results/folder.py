@@ -6,6 +6,7 @@ run the files are written anew, a line a question, in the order of the benchmark
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ class RunFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._lock: IO[bytes] | None = None
         self._results: IO[bytes] | None = None
         self._traces: IO[bytes] | None = None
 
@@ -36,9 +38,9 @@ class RunFolder:
     def open(self, settings: Mapping[str, Any]) -> Self:
         """Make the folder for a run with these settings, or take it up again.
 
-        Raises SettingsError if it holds a run with other settings.
+        Raises SettingsError if it holds a run with other settings, or if another process works on it.
         """
-        before = self.manifest() if (self.folder / "manifest.json").exists() else None
+        before = self.before()
         if before and before.get("settings") != settings:
             old = before.get("settings") or {}
             changed = sorted(k for k in old.keys() | settings.keys() if old.get(k) != settings.get(k))
@@ -47,6 +49,9 @@ class RunFolder:
             )
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.folder / "lock").open("ab")
+        self._hold()
+        with self._writing():
             # Unbuffered: a line is in the file when it is written, and closing has nothing left that could fail.
             self._results = (self.folder / "results.jsonl").open("ab", buffering=0)
             self._traces = (self.folder / "traces.jsonl").open("ab", buffering=0)
@@ -60,9 +65,20 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in (self._results, self._traces):
+        for file in (self._results, self._traces, self._lock):
             if file:
                 file.close()
+
+    def _hold(self) -> None:
+        """Keep other processes off this run, until it is closed or the process ends, however it ends."""
+        assert self._lock
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise SettingsError(
+                f"another process works on {self.folder}: wait for it, or choose another --name"
+            ) from None
 
     def append(self, outcome: Outcome, trace: Trace) -> None:
         """Add a question that ended. Raises SettingsError if there is no room."""
@@ -104,6 +120,13 @@ class RunFolder:
             raise DataError(f"{path} is not a manifest; run the same command again to mend it")
         return manifest
 
+    def before(self) -> dict[str, Any] | None:
+        """The manifest of the run that is taken up; None if there is none, or if a crash damaged it."""
+        try:
+            return self.manifest()
+        except DataError:
+            return None
+
     def results(self) -> dict[str, dict[str, Any]]:
         """The line of each question, the last one where there are several."""
         return {line["id"]: line for line in self._lines("results.jsonl")}
@@ -111,6 +134,8 @@ class RunFolder:
     def trace(self, question_id: str) -> dict[str, Any]:
         """The trace of a question. Raises DataError if the run has none."""
         found = [line for line in self._lines("traces.jsonl") if line["id"] == question_id]
+        if not found and question_id in self.results():
+            raise DataError(f"the trace of question {question_id} was torn off; run the same command again to mend it")
         if not found:
             known = list(self.results())
             raise DataError(f"{self.folder.name} has no question {question_id!r}; it has {_some(known)}")

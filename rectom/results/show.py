@@ -44,7 +44,7 @@ def table(trace: Mapping[str, Any]) -> RenderableType:
     if drawing.missing:
         parts.append(Text(f"Not built: the perspectives of {', '.join(drawing.missing)}.", style="bold red"))
     calls = trace.get("calls") or ()
-    return Group(*parts, "", _calls(calls) if calls else Text("No model was asked.", style="dim"))
+    return Group(*parts, "", _calls(calls) if calls else Text(_uncalled(trace), style="dim"))
 
 
 def _header(trace: Mapping[str, Any]) -> Table:
@@ -156,6 +156,10 @@ def _broken(text: str, width: int) -> Iterator[str]:
             line = hang
         line += piece
     yield line.rstrip()
+
+
+def _uncalled(trace: Mapping[str, Any]) -> str:
+    return "No call ended with a reply." if trace.get("failure") else "No model was asked."
 
 
 def _calls(calls: Sequence[Mapping[str, Any]]) -> Table:
