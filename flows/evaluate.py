@@ -105,7 +105,7 @@ async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Ev
             runs = [_sample(settings, benchmark, store, client, number) for number in range(settings.samples)]
             with _noting(folder, manifest, stats_of(client)):
                 for run in runs:
-                    await _conduct(settings, run, folder, stats_of(client), conduct, console)
+                    await _conduct(settings, run, folder, client, conduct, console)
             return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun)
 
 
@@ -116,11 +116,15 @@ def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: Chat
 
 
 async def _conduct(
-    settings: Settings, run: Run, folder: RunFolder, stats: Stats, conduct: Conduct, console: Console
+    settings: Settings, run: Run, folder: RunFolder, client: ChatClient | None, conduct: Conduct, console: Console
 ) -> None:
-    with Meter(run, stats, console) as meter, running(run):
+    with Meter(run, client, console) as meter, running(run):
         run.ended = _append(run, folder, meter, settings.tolerance)
-        await conduct(Evaluation(settings, run, folder, stats, meter))
+        ticking = asyncio.create_task(meter.tick())
+        try:
+            await conduct(Evaluation(settings, run, folder, stats_of(client), meter))
+        finally:
+            ticking.cancel()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from types import TracebackType
 from typing import Self
@@ -9,7 +10,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from rectom.llm.stats import Stats
+from rectom.llm import ChatClient
 from tasks.run import Run
 
 #: Seconds between two plain lines, and between two looks at the bar.
@@ -23,9 +24,9 @@ _MEASURED = ("abstraction", "questions", "completion", "answering")
 class Meter:
     """Shows how far a run has come; `refresh` is called whenever something ended."""
 
-    def __init__(self, run: Run, stats: Stats, console: Console) -> None:
+    def __init__(self, run: Run, client: ChatClient | None, console: Console) -> None:
         self._run = run
-        self._stats = stats
+        self._client = client
         self._console = console
         self._shown = time.monotonic()
         self._questions = len(run.benchmark.questions)
@@ -52,6 +53,12 @@ class Meter:
         total = len(self._run.benchmark.stories) + 3 * self._questions
         return sum(self._run.done[stage] for stage in _MEASURED) / max(1, total)
 
+    async def tick(self) -> None:
+        """Refresh now and then, also while nothing ends."""
+        while True:
+            await asyncio.sleep(1.0)
+            self.refresh()
+
     def refresh(self) -> None:
         """Show the present state, where it is time to."""
         now = time.monotonic()
@@ -64,8 +71,18 @@ class Meter:
             self._console.print(f"{100 * self.share:.0f} % · {self._words()}", highlight=False, soft_wrap=True)
 
     def _words(self) -> str:
-        done, stats = self._run.done, self._stats
-        return (
-            f"{done['abstraction']} stories read, {done['answering']} of {self._questions} questions answered · "
-            f"{stats.sent} calls sent, {stats.cached} from the store"
-        )
+        done = self._run.done
+        words = [
+            f"{done['abstraction']} stories read, {done['answering']} of {self._questions} questions answered",
+            *_sent(self._client),
+        ]
+        return " · ".join(words)
+
+
+def _sent(client: ChatClient | None) -> list[str]:
+    if client is None:
+        return []
+    stats = client.stats
+    tokens = stats.usage.prompt + stats.usage.completion
+    said = [f"{stats.sent} calls sent, {stats.cached} from the store, {tokens:,} tokens", client.under_way]
+    return [words for words in said if words]

@@ -19,7 +19,7 @@ from rectom.llm.limits import Limits, Place, Turn
 from rectom.llm.listing import list_models
 from rectom.llm.reply import Outcome, Reply
 from rectom.llm.request import ChatRequest, Structured, to_bytes
-from rectom.llm.retry import Contact, Patience, Retry, granted
+from rectom.llm.retry import Contact, Patience, Retry
 from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
 from rectom.llm.store import ReplyStore
@@ -49,6 +49,7 @@ class WouldSend(RectomError):
 class Trip:
     """What a request goes through until it has its reply: its turn, its patience, and how often it was sent."""
 
+    flight: Flight
     turn: Turn
     patience: Patience
     fresh: bool
@@ -121,6 +122,12 @@ class ChatClient:
         await self._flights.close()
         await self._wire.close()
 
+    @property
+    def under_way(self) -> str:
+        """What the transport says of its progress, such as `2 jobs, 1,240 of 1,953 rows`; nothing over HTTP."""
+        progress = getattr(self._wire, "progress", None)
+        return str(progress()) if progress else ""
+
     def __repr__(self) -> str:
         return f"ChatClient({self._address.root!r})"
 
@@ -165,16 +172,10 @@ class ChatClient:
         return reply if reply.key == key else None
 
     async def _fly(self, request: ChatRequest, fresh: bool, flight: Flight) -> Reply:
+        length = sum(len(message.content) for message in request.messages)
+        turn = self._limits.turn(self, length, request.sampling.max_tokens)
         try:
-            reply = await self._fetch(request, fresh)
-            if reply.source == "cached":
-                self.stats.cached += 1
-                return reply
-            flight.landed = True
-            self._count(reply)
-            if self._replies is not None:
-                await self._replies.keep(reply.key, reply.to_record(request))
-            return reply
+            return await self._fetch(request, Trip(flight, turn, Patience(self._retry), fresh))
         except RectomError as error:
             self.stats.failed += 1
             self.stats.errors[type(error).__name__] += 1
@@ -183,14 +184,7 @@ class ChatClient:
             if self._claims is not None:
                 self._claims.drop(request.limited_key)
 
-    def _count(self, reply: Reply) -> None:
-        self.stats.usage += reply.usage
-        self.stats.outcomes[str(reply.outcome)] += 1
-
-    async def _fetch(self, request: ChatRequest, fresh: bool) -> Reply:
-        length = sum(len(message.content) for message in request.messages)
-        turn = self._limits.turn(self, length, request.sampling.max_tokens)
-        trip = Trip(turn, Patience(self._retry), fresh)
+    async def _fetch(self, request: ChatRequest, trip: Trip) -> Reply:
         while True:
             found = await self._go(request, trip)
             if isinstance(found, Reply):
@@ -211,14 +205,25 @@ class ChatClient:
             # Another program may have stored it while this one waited.
             stored = self._stored(request) if trip.turn.waited and not trip.fresh else None
             if stored is not None:
+                self.stats.cached += 1
                 return stored
             if not self._claimed(request, trip):
                 return None
             verdict = await self._attempt(request, trip)
             self._tell(place, verdict)
+            # The place is kept until the reply is: a run that is killed has no more to pay again than were in flight.
+            return await self._keep(request, verdict, trip) if isinstance(verdict, Answered) else verdict
         finally:
             self._limits.leave(place, unused=trip.sent == was_sent)
-        return _reply(request, verdict, trip.sent) if isinstance(verdict, Answered) else verdict
+
+    async def _keep(self, request: ChatRequest, verdict: Answered, trip: Trip) -> Reply:
+        trip.flight.landed = True
+        reply = _reply(request, verdict, trip.sent)
+        self.stats.usage += reply.usage
+        self.stats.outcomes[str(reply.outcome)] += 1
+        if self._replies is not None:
+            await self._replies.keep(reply.key, reply.to_record(request))
+        return reply
 
     def _claimed(self, request: ChatRequest, trip: Trip) -> bool:
         if self._claims is None or trip.fresh or self._claims.take(request.limited_key):
@@ -269,7 +274,7 @@ class ChatClient:
         elif isinstance(verdict, Again) and verdict.crowded:
             self._limits.overloaded(place, named=verdict.wait is not None)
         if isinstance(verdict, Again | Answered) and verdict.wait is not None:
-            self._limits.pause(granted(self._retry, verdict.wait))
+            self._limits.pause(min(verdict.wait, self._retry.named_cap))
         self.stats.limit = self._limits.limit
 
     def _wait(self, verdict: Again, patience: Patience) -> float:
