@@ -53,7 +53,7 @@ _FULL = (
 _CORRUPT = (
     CacheCorrupt,
     "the cache database in {folder} is not readable ({why}): save what can be read with "
-    "`rectom cache export FILE`, move the folder aside, and import that file or a backup",
+    "`rectom cache export FILE`, move the folder aside and import a backup, or choose another one with --cache DIR",
 )
 _LOCKED = (
     CacheError,

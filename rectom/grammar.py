@@ -83,7 +83,7 @@ def read_question(text: str) -> tuple[tuple[str, ...], str]:
             names = [word for word in chain.split() if word not in {"really", "think", "thinks"}]
             return tuple(names), found["object"]
     form = "'Where does A think B thinks the O is?'"
-    raise StoryError(f"not a question of the form {form}: {text.strip()!r}; read others with a model")
+    raise StoryError(f"not a Hi-ToM question, such as {form}: {text.strip()!r}; read others with a model")
 
 
 def reduced_question(thing: str) -> str:

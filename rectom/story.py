@@ -34,7 +34,7 @@ class Story:
 
     @classmethod
     def parse(cls, text: str, id: str = "story") -> Story:  # noqa: A002
-        """Read a story from text: the lines numbered 1, 2, … if there are such, else every line, else every sentence.
+        """Read a story from text: the lines that are numbered one after the other, if there are such, else every line, else every sentence.
 
         What stands before and after numbered lines (instructions, a rule) is no part of the story. Raises StoryError
         if nothing is left, or if lines without a number stand between numbered ones.
@@ -42,7 +42,7 @@ class Story:
         written = [line.strip() for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
         lines = _numbered(written) or (written if len(written) > 1 else _SENTENCE_END.split(" ".join(written)))
         if not any(lines):
-            raise StoryError(f"there is no story in {id}: write an event a line")
+            raise StoryError(f"{id} holds no story: write an event a line")
         return cls(id, tuple(lines))
 
     def numbered(self) -> str:
@@ -66,13 +66,19 @@ class Question:
 
 
 def _numbered(written: list[str]) -> list[str]:
-    """The texts of lines that are numbered from 1 on; nothing if they are not."""
-    found = [_NUMBERED.match(line) for line in written]
-    places = [place for place, match in enumerate(found) if match]
+    """The texts of lines that are numbered one after the other; nothing if they are not."""
+    worded = [line for line in written if any(map(str.isalnum, line))]
+    found = [_NUMBERED.match(line) for line in worded]
     texts = [match for match in found if match]
-    if [int(match[1]) for match in texts] != list(range(1, len(texts) + 1)):
+    numbers = [int(match[1]) for match in texts]
+    if (
+        not texts
+        or (len(texts) == 1 and len(worded) > 1)
+        or numbers != list(range(numbers[0], numbers[0] + len(texts)))
+    ):
         return []
-    if texts and places != list(range(places[0], places[0] + len(places))):
-        gap = next(line for line, match in zip(written[places[0] :], found[places[0] :], strict=True) if not match)
-        raise StoryError(f"the line {gap[:60]!r} has no number, the others have: number every line or none")
+    begin, end = found.index(texts[0]), found.index(texts[-1])
+    for line, match in zip(worded[begin:end], found[begin:end], strict=True):
+        if not match:
+            raise StoryError(f"the line {line[:60]!r} has no number, the others have: number every line or none")
     return [match[2].strip() for match in texts]

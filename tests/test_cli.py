@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cache import Store
 from flows.cli import COMMANDS
 from tests.fake_openai import FakeOpenAI
 from tests.fault_server import WRONG_KEY, FaultServer
@@ -135,7 +136,7 @@ def foreign(folder: Path) -> Path:
 
 def damaged(folder: Path) -> Path:
     store = folder / "damaged"
-    call("cache", "stats", "--cache", store)
+    Store(store).close()
     (store / "cache.db").write_bytes(b"garbage" * 1000)
     return store
 
@@ -286,9 +287,19 @@ def test_an_interrupt_is_one_line_and_the_same_command_goes_on(lab: Lab) -> None
     assert json.loads((folder / "manifest.json").read_text())["state"] == "finished"
 
 
-def test_two_processes_with_one_store_and_one_folder_both_end_well(lab: Lab) -> None:
+def test_one_process_works_on_a_run_at_a_time(lab: Lab) -> None:
+    lab.server.latency_s = 0.05
+    first = spawn(*plain(lab))
+    until(lambda: len(lab.server.bodies) >= 20, first)
+    second = call(*plain(lab))
+    assert (second.status, len(second.errors)) == (1, 1)
+    assert "another process works on" in second.errors[0]
+    assert finish(first).status == 0
+
+
+def test_two_processes_with_one_store_both_end_well(lab: Lab) -> None:
     lab.server.latency_s = 0.02
-    both = [spawn(*plain(lab)) for _ in range(2)]
+    both = [spawn(*plain(lab), "--name", name) for name in ("one", "two")]
     for ended in map(finish, both):
         assert ended.status == 0, ended.err
         assert ended.line["correct"] == SMALL_QUESTIONS

@@ -310,7 +310,7 @@ def test_the_folder_holds_all_that_it_should_and_says_that_it_ended(tmp_path: Pa
     folder = done.report.parent
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     tables = {f"tables/{name}.{kind}" for name in ("accuracy", "steps") for kind in ("md", "csv", "tex")}
-    assert names == {"manifest.json", "results.jsonl", "traces.jsonl", "report.html", *tables}
+    assert names == {"manifest.json", "results.jsonl", "traces.jsonl", "report.html", "lock", *tables}
     manifest = RunFolder(folder).manifest()
     assert manifest["state"] == "finished"
     assert manifest["summary"] == done.line
@@ -415,7 +415,7 @@ def test_failed_questions_are_exit_status_three(tmp_path: Path, data: Path) -> N
         ended = run(Lab(tmp_path, data, server))
     assert ended.status == 3
     assert ended.line["failed"] == SMALL_QUESTIONS
-    assert "failed at answer: 12 (counted as wrong)" in ended.err
+    assert "failed, and counted as wrong: 12 at answer (no usable reply in 3 tries" in ended.err
 
 
 def test_the_key_is_nowhere(tmp_path: Path, data: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_line_that_a_crash_tore_is_not_read_and_harms_no_other(tmp_path: Path,
     assert run.trace("a") == trace("a").to_json()
     assert run.trace("c") == trace("c").to_json()
     if name == "traces.jsonl":
-        with pytest.raises(DataError, match="no question 'b'"):
+        with pytest.raises(DataError, match="the trace of question b was torn off"):
             run.trace("b")
 
 

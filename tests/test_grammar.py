@@ -140,9 +140,17 @@ def test_questions_of_any_order_are_written_and_read_back(chain: list[str], thin
     assert text.count("think") == len(chain)
 
 
+def test_the_actual_world_may_be_asked_for_plainly() -> None:
+    assert grammar.read_question("Where is the ball?") == ((), "ball")
+
+
+def test_the_last_of_several_people_may_follow_a_comma() -> None:
+    assert grammar.people("Anne, Bob, and Cid") == ["Anne", "Bob", "Cid"]
+
+
 @pytest.mark.parametrize(
     "text",
-    ["", "Where is the ball?", "Where does the ball is?", "Where does Anne Bob thinks the ball is?", "Who is Anne?"],
+    ["", "Where is a ball?", "Where does the ball is?", "Where does Anne Bob thinks the ball is?", "Who is Anne?"],
 )
 def test_other_questions_are_an_error(text: str) -> None:
     with pytest.raises(StoryError, match="not a Hi-ToM question"):

@@ -36,3 +36,26 @@ def test_an_empty_story_is_an_error_that_says_what_to_write(text: str) -> None:
 def test_what_is_numbered_is_read_back(lines: list[str]) -> None:
     story = Story("s", tuple(lines))
     assert Story.parse(story.numbered(), "s") == story
+
+
+def test_numbers_within_a_story_do_not_hide_its_other_lines() -> None:
+    story = Story.parse("Anne entered the hall.\n2 minutes later Anne exited the hall.\nThe ball is in the box.")
+    assert len(story.lines) == 3
+    story = Story.parse("Anne entered the hall.\n7 Anne moved the ball to the chest.")
+    assert len(story.lines) == 2
+
+
+def test_what_stands_around_numbered_lines_is_no_part_of_the_story() -> None:
+    assert Story.parse("Read this:\n1 Anne entered the hall.\n2 Anne exited the hall.\n***").lines == (
+        "Anne entered the hall.",
+        "Anne exited the hall.",
+    )
+
+
+def test_a_line_without_a_number_between_numbered_ones_is_refused() -> None:
+    with pytest.raises(StoryError, match=r"'Bob exited the hall\.' has no number"):
+        Story.parse("1 Anne entered the hall.\nBob exited the hall.\n2 Anne exited the hall.")
+
+
+def test_a_byte_order_mark_is_no_letter() -> None:
+    assert Story.parse("\ufeffAnne entered the hall.\nAnne exited the hall.").lines[0] == "Anne entered the hall."

@@ -34,6 +34,10 @@ class Benchmark:
             if question.gold is not None and question.gold not in question.choices:
                 raise DataError(f"{self.name}: the answer {question.gold!r} of question {question.id} is no option")
 
+    def of_story(self, story_id: str) -> tuple[Question, ...]:
+        """The questions about one story."""
+        return tuple(q for q in self.questions if q.story_id == story_id)
+
     def first(self, count: int) -> Benchmark:
         """The benchmark cut to `count` questions: all those of the first story, then of the second, and so on."""
         places = {story.id: place for place, story in enumerate(self.stories)}
