@@ -19,8 +19,8 @@ JSON = "application/json; charset=utf-8"
 class Fault:
     """One way to answer: `latency` seconds, then what `how` says, or the reply made of the other fields.
 
-    `how` is "reply", "hang" (never answers), "reset" (breaks off in the middle of the body), "drip" (a byte every
-    `latency` seconds) or "cut" (half the JSON, then a clean end).
+    `how` is "reply", "hang" (never answers), "stall" (half the body, then silence), "reset" (breaks off in the middle
+    of the body), "drip" (a byte every `latency` seconds) or "cut" (half the JSON, then a clean end).
     """
 
     how: str = "reply"
@@ -48,6 +48,7 @@ def says(text: str) -> Fault:
 
 OK = Fault()
 HANG = Fault("hang")
+STALL = Fault("stall")
 RESET = Fault("reset")
 CUT = Fault("cut")
 DRIP = Fault("drip", latency=0.02)
@@ -82,13 +83,16 @@ class Seen:
 class FaultServer:
     """Answers with the faults of `plan` in turn, then with `usual`, which may depend on the request's body."""
 
-    def __init__(self, plan: Iterable[Fault] = (), usual: Fault | Callable[[dict[str, Any]], Fault] = OK) -> None:
+    def __init__(
+        self, plan: Iterable[Fault] = (), usual: Fault | Callable[[dict[str, Any]], Fault] = OK, port: int = 0
+    ) -> None:
         self.plan = deque(plan)
         self.usual = usual
         self.models = ["small", "large"]
         self.requests: list[Seen] = []
         self.in_flight = 0
         self.max_in_flight = 0
+        self.port = port
         self.url = ""
         self.arrived = asyncio.Event()
         self._stop = asyncio.Event()
@@ -99,10 +103,10 @@ class FaultServer:
         app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
         await site.start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}/v1"
+        host, self.port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{self.port}/v1"
         return self
 
     async def __aexit__(
@@ -139,8 +143,8 @@ class FaultServer:
         elif fault.how == "drip":
             return await self._drip(request, fault, payload)
         await asyncio.sleep(fault.latency)
-        if fault.how == "reset":
-            return await self._reset(request, payload)
+        if fault.how in {"reset", "stall"}:
+            return await self._break_off(request, payload, reset=fault.how == "reset")
         if fault.how == "cut":
             payload = payload[: len(payload) // 2]
         headers = {"Content-Type": fault.kind, **fault.headers}
@@ -156,12 +160,14 @@ class FaultServer:
             await asyncio.sleep(fault.latency)
         return response
 
-    async def _reset(self, request: web.Request, payload: bytes) -> web.StreamResponse:
+    async def _break_off(self, request: web.Request, payload: bytes, *, reset: bool) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": JSON, "Content-Length": str(len(payload))})
         await response.prepare(request)
         await response.write(payload[: len(payload) // 2])
-        assert request.transport is not None
-        request.transport.abort()
+        if not reset:
+            await self._stop.wait()
+        if request.transport is not None:
+            request.transport.abort()
         return response
 
 

@@ -1,18 +1,10 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from multidict import CIMultiDict
 
-from rectom.llm.retry import Patience, Retry, backoff, named_wait
-
-NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
-LATER = format_datetime(NOW + timedelta(seconds=90), usegmt=True)
-EARLIER = format_datetime(NOW - timedelta(seconds=90), usegmt=True)
+from rectom.llm.retry import Contact, Patience, Retry, backoff
 
 
 @settings(deadline=None)
@@ -24,38 +16,6 @@ def test_a_backoff_is_bounded(failures: int, draw: float, first: float, cap: flo
 def test_a_backoff_doubles_up_to_its_cap() -> None:
     waits = [backoff(Retry(first=1, cap=60), failures, lambda: 1.0) for failures in range(1, 9)]
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
-
-
-@pytest.mark.parametrize(
-    ("headers", "wait"),
-    [
-        ({}, None),
-        ({"retry-after": "7"}, 7),
-        ({"Retry-After": " 0.25 "}, 0.25),
-        ({"Retry-After": LATER}, 90),
-        ({"Retry-After": EARLIER}, 0),
-        ({"Retry-After": "Tue, 01 Jan 2030 12:01:30"}, 90),
-        ({"Retry-After": "soon"}, None),
-        ({"Retry-After": "-5"}, None),
-        ({"Retry-After": "nan"}, None),
-        ({"Retry-After": "inf"}, None),
-        ({"x-ratelimit-reset": "3"}, 3),
-        ({"x-ratelimit-reset": str(int(NOW.timestamp()) + 5)}, 5),
-        ({"x-ratelimit-reset": str(int(NOW.timestamp() + 5) * 1000)}, 5),
-        ({"x-ratelimit-reset": "6m0s"}, None),
-        ({"Retry-After": "1", "x-ratelimit-reset": "3"}, 1),
-    ],
-)
-def test_the_wait_that_a_server_names(headers: dict[str, str], wait: float | None) -> None:
-    assert named_wait(CIMultiDict(headers), NOW) == wait
-
-
-@settings(deadline=None)
-@given(st.text(max_size=40))
-def test_any_header_is_read(text: str) -> None:
-    for name in ("Retry-After", "X-RateLimit-Reset"):
-        wait = named_wait({name: text}, NOW)
-        assert wait is None or wait >= 0
 
 
 @settings(deadline=None)
@@ -75,3 +35,34 @@ def test_a_named_wait_is_kept_up_to_its_cap() -> None:
     patience = Patience(Retry(first=1.0, named_cap=600, total=1e6), draw=lambda: 0.5)
     assert patience.next_wait(100) == 100.5
     assert patience.next_wait(19_288) == 600
+
+
+def test_a_server_that_never_was_there_is_given_up_soon() -> None:
+    patience = Patience(Retry(), draw=lambda: 1.0)
+    assert [patience.next_knock(None) for _ in range(3)] == [1, 2, None]
+
+
+def test_a_server_that_was_there_is_waited_for_whatever_the_attempts() -> None:
+    patience = Patience(Retry(attempts=2, total=5, down_s=600), draw=lambda: 1.0)
+    waits = [patience.next_knock(lost_for) for lost_for in (0, 1, 3, 7, 15, 25, 599)]
+    assert waits == [1, 2, 4, 8, 10, 10, 10]
+    assert patience.next_knock(600) is None
+    assert patience.next_wait(None) is not None  # its other attempts are not used up
+
+
+def test_with_one_attempt_nothing_is_sent_twice() -> None:
+    assert Patience(Retry(attempts=1)).next_knock(1.0) is None
+    assert Patience(Retry(attempts=1)).next_wait(1.0) is None
+
+
+@pytest.mark.parametrize("been", [False, True])
+def test_a_server_is_away_since_it_was_missed_first(been: bool) -> None:
+    contact = Contact()
+    if been:
+        contact.made()
+    assert contact.lost_for(5.0) == (0.0 if been else None)
+    contact.missed(10.0)
+    contact.missed(20.0)
+    assert contact.lost_for(25.0) == (15.0 if been else None)
+    contact.made()
+    assert contact.lost_for(30.0) == 0.0

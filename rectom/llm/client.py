@@ -273,6 +273,8 @@ class ChatClient:
             self._limits.replied(place, verdict.parsed.usage)
         elif isinstance(verdict, Again) and verdict.crowded:
             self._limits.overloaded(place, named=verdict.wait is not None)
+            if not isinstance(verdict.error, EndpointDown):
+                self._limits.to_the_end(place.turn)
         if isinstance(verdict, Again | Answered) and verdict.wait is not None:
             self._limits.pause(min(verdict.wait, self._retry.named_cap))
         self.stats.limit = self._limits.limit

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 _FALL = 0.7
-_FALL_AGAIN = 0.5
+_FALL_NAMED = 0.5
 _GROWTH = 1 / 16
 
 
 class Congestion:
     """A limit between `floor` and `ceiling`, which it starts from.
 
-    It falls when the server is overloaded: once for all requests that were sent before the fall, to 0.7, and to half
-    with every further fall before a reply comes. It rises with every reply to a request sent after the last
-    fall: by 1 (doubling in one round) up to the threshold, which is 0.7 of where the trouble began, and
-    above by 1 or a sixteenth a round. A server that names the time when it wants more has nothing against their
-    number: the threshold is then where it was, unless it says so again at once.
+    It falls to 0.7 when the server is overloaded, once for all requests that were sent before the fall. It rises with
+    every reply to a request sent after the last fall: by 1 (doubling in one round) up to 0.7 of where the trouble
+    began, and beyond by 1 or a sixteenth a round.
+
+    A server that names the time when it takes more is taken at its word: after a round of replies it is the time
+    that counts, and the limit stays; only when it refuses again sooner the limit falls, to half.
 
     It has no clock. An *era* is the time between two falls; a request is told by the era in which it was sent.
     """
@@ -25,7 +26,7 @@ class Congestion:
         self.strikes = 0
         self._floor = floor
         self._limit = self._threshold = float(ceiling)
-        # As if all had gone well before the first request.
+        # As if a round of replies had come before the first request.
         self._replies = ceiling
 
     @property
@@ -43,14 +44,17 @@ class Congestion:
         self._limit = min(self._limit + step, float(self.ceiling))
 
     def overloaded(self, era: int, *, named: bool) -> bool:
-        """Fall, and say whether it did: the server had no room for a request of `era`, and `named` a time for it."""
+        """Fall, and say whether this was the first sign of it: the server had no room for a request of `era`.
+
+        `named` tells whether it said when it has.
+        """
         if era < self.era:
             return False
         self.era += 1
         self.strikes += 1
-        if self.strikes == 1:
-            went_well = named and self._replies >= self._limit / 2
-            self._threshold = self._limit * (1.0 if went_well else _FALL)
-        self._limit = max(float(self._floor), self._limit * (_FALL if self.strikes == 1 else _FALL_AGAIN))
+        if not (named and self._replies >= self._limit):
+            if self.strikes == 1:
+                self._threshold = self._limit * _FALL
+            self._limit = max(self._limit * (_FALL_NAMED if named else _FALL), float(self._floor))
         self._replies = 0
         return True

@@ -14,12 +14,13 @@ from rectom.llm.flights import anew
 from rectom.llm.rates import Charge, Rate, TokenGuess
 from rectom.llm.reply import Usage
 
-_FIRST_REST, _LONGEST_REST = 0.25, 5.0
+_SHORTEST_REST, _LONGEST_REST, _REST_SHARE = 0.25, 5.0, 0.1
+_LATEST = 20.0
 
 
 @dataclass(eq=False)
 class Turn:
-    """A request's position in the queue, which it keeps over all its attempts.
+    """A request's position in the queue, over all its attempts: lower numbers go first.
 
     `owner` is who asks; `length` (characters of the prompt) and `max_tokens` serve to guess its tokens; `waited`
     tells whether there was a queue.
@@ -49,14 +50,15 @@ class Limits:
 
     `concurrency` is the largest number of requests in flight: where the gate starts and where it returns to.
     While a server is overloaded an `adaptive` gate lets fewer through, at least 1; see `Congestion`. Nothing is
-    sent before a time that the server named (`pause`), and where it is overloaded again and again and names none,
-    the gate rests for up to 5 s, or until a reply comes.
+    sent before a time that the server named (`pause`). Where it is overloaded again and again and names none, the
+    gate rests for a tenth of the time that this has lasted, at most 5 s, or until a reply comes.
 
     The ceilings on what is sent in any second or minute are kept whatever happens. Tokens are guessed before
     a request is sent, from its length and from the replies so far, and put right by its reply.
 
-    A request that waits to be sent again gives its place away, so that it holds up nobody, and comes back to the
-    head of the queue. What keeps the queue from rushing into the gap are the fallen limit and the rest.
+    A request that waits to be sent again gives its place away, so that it holds up nobody; what keeps the queue from
+    rushing into the gap are the fallen limit and the rest. It comes back to where it was in the queue, but to
+    its end when the server had no room for it: so everyone tries in turn, and nobody uses up its attempts alone.
     """
 
     def __init__(
@@ -83,7 +85,8 @@ class Limits:
         self._guess = TokenGuess()
         self._numbers = count()
         self._waiters: list[Waiter] = []
-        self._paused_until = self._resting_until = 0.0
+        self._paused_until = self._resting_until = self._trouble_since = 0.0
+        self._lateness = random.uniform(0, 0.05)  # noqa: S311  no secret
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
@@ -98,11 +101,20 @@ class Limits:
     async def enter(self, turn: Turn) -> Place:
         """Wait for a place. The wait counts toward no time-out. Raises the error with which `dismiss` ends it."""
         loop = asyncio.get_running_loop()
-        if not self._waiters:
-            now = loop.time()
-            tokens = self._tokens_of(turn)
-            if self.in_flight < self.limit and self._ready_at(now, tokens) <= now:
-                return self._place(turn, now, tokens)
+        while True:
+            place = self._place_at_once(turn, loop.time()) or await self._queue(turn, loop)
+            # It may have closed between the giving of the place and this.
+            if loop.time() >= self._paused_until:
+                return place
+            self.leave(place, unused=True)
+
+    def _place_at_once(self, turn: Turn, now: float) -> Place | None:
+        if self._waiters or self.in_flight >= self.limit:
+            return None
+        tokens = self._tokens_of(turn)
+        return self._place(turn, now, tokens) if self._ready_at(now, tokens) <= now else None
+
+    async def _queue(self, turn: Turn, loop: asyncio.AbstractEventLoop) -> Place:
         turn.waited = True
         coming: asyncio.Future[Place] = loop.create_future()
         heappush(self._waiters, (turn.number, coming, turn))
@@ -143,19 +155,27 @@ class Limits:
 
     def overloaded(self, place: Place, *, named: bool = False) -> None:
         """The server had no room for the request; `named`: it said when it has, which `pause` is told."""
-        if self._congestion.overloaded(place.era, named=named) and not named:
-            self._rest(self._congestion.strikes)
+        if not self._congestion.overloaded(place.era, named=named):
+            return
+        now = asyncio.get_running_loop().time()
+        if self._congestion.strikes == 1:
+            # It was the number of requests that was wrong, and that has been put right: no rest yet.
+            self._trouble_since = now
+        elif not named:
+            self._rest(now)
+
+    def to_the_end(self, turn: Turn) -> None:
+        """Let everyone who waits now go first."""
+        turn.number = next(self._numbers)
 
     def pause(self, seconds: float) -> None:
-        """Send nothing for so long."""
+        """Send nothing for so long, and a little longer: programs sent away together must not return together."""
+        seconds += self._lateness * min(seconds, _LATEST)
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
 
-    def _rest(self, strikes: int) -> None:
-        # The first time it is the number of requests that was wrong, and that has been put right.
-        if strikes > 1:
-            rest = min(_FIRST_REST * 2 ** min(strikes - 2, 10), _LONGEST_REST)
-            now = asyncio.get_running_loop().time()
-            self._resting_until = now + rest * random.uniform(0.5, 1)  # noqa: S311  no secret
+    def _rest(self, now: float) -> None:
+        rest = max(_SHORTEST_REST, _REST_SHARE * (now - self._trouble_since))
+        self._resting_until = now + min(rest, _LONGEST_REST) * random.uniform(0.5, 1)  # noqa: S311  no secret
 
     def _admit(self) -> None:
         if self._alarm is not None:

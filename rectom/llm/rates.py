@@ -35,7 +35,7 @@ class Rate:
     def ready_at(self, now: float, amount: int) -> float:
         """The first time from `now` on at which `amount` may be taken, if nothing else is taken before."""
         self._forget(now)
-        over = self._used + amount - self._ceiling
+        over = self._used + min(amount, self._ceiling) - self._ceiling
         at = now
         for charge in self._charges:
             if over <= 0:
@@ -88,4 +88,3 @@ class TokenGuess:
         self._prompt += prompt or 1
         self._completion += completion
         self._replies += 1
-

@@ -76,8 +76,8 @@ class Usage:
     @classmethod
     def from_record(cls, record: object) -> Usage:
         """Read back what `to_record` wrote."""
-        fields = _mapping(record)
-        return cls(*(_count(fields.get(name)) for name in ("prompt", "completion", "reasoning", "cached")))
+        get = _mapping(record).get
+        return cls(_count(get("prompt")), _count(get("completion")), _count(get("reasoning")), _count(get("cached")))
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ class ChatRequest:
             "schema": self.schema,
         }
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The SHA-256 (64 hex digits) of the canonical JSON of `fields`.
 
@@ -115,17 +115,12 @@ class ChatRequest:
 
         Raises `DataError` where a field cannot be written as JSON.
         """
-        return self._keys[0]
-
-    @property
-    def limited_key(self) -> str:
-        """The key of a truncated reply, which belongs to this length limit alone."""
-        return self._keys[1]
+        return _digest(self.fields())
 
     @cached_property
-    def _keys(self) -> tuple[str, str]:
-        fields = self.fields()
-        return _digest(fields), _digest({**fields, "max_tokens": self.sampling.max_tokens})
+    def limited_key(self) -> str:
+        """The key of a truncated reply, which belongs to this length limit alone."""
+        return _digest({**self.fields(), "max_tokens": self.sampling.max_tokens})
 
     def body(self, structured: Structured) -> dict[str, object]:
         """The JSON that the server gets, with the schema (if any) as `structured` allows."""

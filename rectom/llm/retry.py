@@ -9,9 +9,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rectom.llm.headers import named_wait as named_wait
-
-_JITTER = 0.05
 _KNOCKS = 3
 _LONGEST_KNOCK = 10.0
 
@@ -40,14 +37,6 @@ class Retry:
 def backoff(retry: Retry, failures: int, draw: Callable[[], float] = random.random) -> float:
     """The wait in seconds after failure number `failures` (from 1), with full jitter: `draw` gives 0 to 1."""
     return draw() * min(retry.cap, math.ldexp(retry.first, min(failures - 1, 64)))
-
-
-def granted(retry: Retry, named: float, draw: Callable[[], float] = random.random) -> float:
-    """What a wait that the server names comes to, in seconds.
-
-    A little comes on top: the programs that were sent away together must not come back together.
-    """
-    return min(named + draw() * min(retry.first, _JITTER * named), retry.named_cap)
 
 
 @dataclass
@@ -84,8 +73,7 @@ class Patience:
 
     def next_wait(self, named: float | None) -> float | None:
         """The seconds to wait before the next attempt, or None when the patience has run out."""
-        attempts, retry, draw = self.attempts, self.retry, self.draw
-        wait = backoff(retry, attempts, draw) if named is None else granted(retry, named, draw)
+        wait = backoff(self.retry, self.attempts, self.draw) if named is None else self._granted(named)
         if self.attempts >= self.retry.attempts or self.waited + wait > self.retry.total:
             return None
         self.attempts += 1
@@ -103,3 +91,7 @@ class Patience:
         if self.knocks >= min(self.retry.attempts, _KNOCKS) if lost_for is None else lost_for >= self.retry.down_s:
             return None
         return min(backoff(self.retry, self.knocks, self.draw), _LONGEST_KNOCK)
+
+    def _granted(self, named: float) -> float:
+        # The jitter comes on top: the crowd that was sent away together must not come back together.
+        return min(named + self.draw() * min(self.retry.first, named), self.retry.named_cap)
