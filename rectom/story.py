@@ -34,7 +34,7 @@ class Story:
 
     @classmethod
     def parse(cls, text: str, id: str = "story") -> Story:  # noqa: A002
-        """Read a story from text: lines numbered one after the other, if there are, else every line, else every sentence.
+        """Read a story from text: its numbered lines if it has such, else every line, else every sentence.
 
         What stands before and after numbered lines (instructions, a rule) is no part of the story. Raises StoryError
         if nothing is left, or if lines without a number stand between numbered ones.

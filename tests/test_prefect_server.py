@@ -124,12 +124,12 @@ def test_stop_and_status_without_a_server_say_so(home: Path) -> None:
 
 
 @pytest.mark.prefect
-def test_a_server_that_does_not_come_up_is_said_in_one_line(home: Path) -> None:
+def test_a_port_that_is_taken_is_said_in_one_line(home: Path) -> None:
     with serving(FakeOpenAI()) as taken:
         ended = execute("server", "start", "--port", taken.port, RECTOM_HOME=str(home))
     assert ended.status == 1
     assert len(ended.errors) == 1
-    assert "did not come up; see " in ended.errors[0]
+    assert f"something listens at port {taken.port} already" in ended.errors[0]
     assert not (home / "prefect" / "server.json").exists()
 
 
