@@ -200,7 +200,7 @@ async def test_no_answer_is_a_failed_step() -> None:
 
 
 async def test_texts_of_no_grammar_are_refused() -> None:
-    with pytest.raises(StoryError, match="not a Hi-ToM question.*read others with a model"):
+    with pytest.raises(StoryError, match=r"not a Hi-ToM question.*read others with a model"):
         await RuleReader().chain("What is Anne up to?", WORDS)
     with pytest.raises(StoryError, match="read such stories with a model"):
         await RuleReader().abstract(Story.parse("Anne danced."))

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from rectom.llm import ChatClient, ChatRequest, MemoryReplies, Message, ModelId
+from rectom.llm.claims import Claims
+from tests.fault_server import OK, FaultServer, error
+
+KEY = "ab" * 32
+
+
+def elsewhere(file: Path, code: str) -> subprocess.Popen[str]:
+    """Another program that does something with claims `c` to `KEY`, and says so."""
+    head = (
+        f"from pathlib import Path\nfrom rectom.llm.claims import Claims\nKEY, c = {KEY!r}, Claims(Path({str(file)!r}))"
+    )
+    command = [sys.executable, "-c", f"{head}\n{code}"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def said(program: subprocess.Popen[str]) -> str:
+    assert program.stdout
+    return program.stdout.readline().strip()
+
+
+def test_a_claim_is_of_one_program_until_it_drops_it(tmp_path: Path) -> None:
+    claims = Claims(tmp_path / "claims")
+    assert claims.take(KEY)
+    assert claims.take(KEY)
+    with elsewhere(
+        tmp_path / "claims", "for _ in range(2): print(c.take(KEY), c.take('c' * 64), flush=True); input()"
+    ) as other:
+        assert said(other) == "False True"
+        assert not claims.take("c" * 64)
+        claims.drop(KEY)
+        claims.drop(KEY)
+        assert other.stdin
+        print(file=other.stdin, flush=True)
+        assert said(other) == "True True"
+        assert not claims.take(KEY)
+        print(file=other.stdin, flush=True)
+    assert claims.take(KEY)
+    claims.close()
+    assert (tmp_path / "claims").read_bytes() == b""
+
+
+def test_a_killed_program_claims_nothing(tmp_path: Path) -> None:
+    claims = Claims(tmp_path / "claims")
+    with elsewhere(tmp_path / "claims", "print(c.take(KEY), flush=True); input()") as other:
+        assert said(other) == "True"
+        assert not claims.take(KEY)
+        other.kill()
+        other.wait()
+        assert claims.take(KEY)
+    claims.close()
+
+
+async def test_what_another_program_asks_for_is_waited_for_and_then_asked(tmp_path: Path) -> None:
+    claims, replies = Claims(tmp_path / "claims"), MemoryReplies()
+    requests = [ChatRequest(ModelId("small"), (Message("user", str(i)),)) for i in range(3)]
+    code = (
+        f"c.take({requests[0].limited_key!r}); c.take({requests[1].limited_key!r}); print('ready', flush=True); input()"
+    )
+    async with FaultServer() as server, ChatClient(server.url, None, replies=replies, claims=claims) as client:
+        with elsewhere(tmp_path / "claims", code) as other:
+            assert said(other) == "ready"
+            asked = [asyncio.create_task(client.ask(request)) for request in requests]
+            assert (await asked[2]).source == "sent"
+            await asyncio.sleep(0.3)
+            assert not asked[0].done()
+            assert client.stats.in_flight == 0
+            reply = await asked[2]
+            # The other program stores its reply to the first, and dies over the second.
+            await replies.keep(requests[0].key, replace(reply, key=requests[0].key).to_record(requests[0]))
+            assert (await asked[0]).source == "cached"
+            other.kill()
+        assert (await asked[1]).text == "echo: 1"
+        assert len(server.requests) == 2
+        assert (await client.ask(requests[0], fresh=True)).source == "sent"
+    claims.close()
+
+
+async def test_a_failed_request_drops_its_claim(tmp_path: Path) -> None:
+    claims = Claims(tmp_path / "claims")
+    request = ChatRequest(ModelId("small"), (Message("user", "Who?"),))
+    async with FaultServer(usual=error(400, "no")) as server, ChatClient(server.url, None, claims=claims) as client:
+        (fault,) = await asyncio.gather(client.ask(request), return_exceptions=True)
+        assert isinstance(fault, Exception)
+    with elsewhere(tmp_path / "claims", f"print(c.take({request.limited_key!r}), flush=True)") as other:
+        assert said(other) == "True"
+    claims.close()
+
+
+PROGRAM = """
+import asyncio, json, sys
+from pathlib import Path
+from cache import Store
+from flows.replies import StoredReplies
+from rectom.llm import ChatClient, ChatRequest, Limits, Message, ModelId
+from rectom.llm.claims import Claims
+
+async def main(url, folder):
+    claims = Claims(folder / "claims")
+    with Store(folder / "cache") as store:
+        replies = StoredReplies(store)
+        async with ChatClient(url, None, replies=replies, limits=Limits(8), claims=claims) as client:
+            asked = [ChatRequest(ModelId("small"), (Message("user", str(i)),)) for i in range(150)]
+            got = await asyncio.gather(*map(client.ask, asked))
+    stats = client.stats
+    print(json.dumps([stats.sent, stats.cached, [reply.text for reply in got]]))
+
+asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+"""
+
+
+async def test_two_programs_over_one_store_share_the_work(tmp_path: Path) -> None:
+    async with FaultServer(usual=replace(OK, latency=0.03)) as server:
+        command = [sys.executable, "-c", PROGRAM, server.url, str(tmp_path)]
+        programs = [
+            await asyncio.create_subprocess_exec(
+                *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+            )
+            for _ in range(2)
+        ]
+        outputs = await asyncio.gather(*(program.communicate() for program in programs))
+    assert [program.returncode for program in programs] == [0, 0], outputs
+    (sent, cached, texts), (other_sent, other_cached, other_texts) = (json.loads(out) for out, _ in outputs)
+    assert texts == other_texts == [f"echo: {i}" for i in range(150)]
+    asked = Counter(seen.body["messages"][0]["content"] for seen in server.requests)
+    assert len(asked) == 150
+    assert sent + other_sent == len(server.requests) <= 152
+    assert cached + other_cached == 300 - len(server.requests)
