@@ -10,6 +10,8 @@ from pathlib import Path
 import rectom
 from rectom import RuleReader, Story, holds, parse
 from rectom.benchmarks import hitom
+from tests.fault_server import FaultServer
+from tests.laboratory import serving
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -50,12 +52,21 @@ def test_the_example_of_its_docstring_is_true() -> None:
     assert str(eval(expression, names)) == expected
 
 
-def test_the_readmes_python_runs() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        done = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+def test_the_readmes_python_runs(tmp_path: Path) -> None:
+    method, client = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert "True" in output(method, tmp_path)
+    with serving(FaultServer()) as server:
+        code = client.replace("http://127.0.0.1:8000/v1", server.url)
+        assert output(code, tmp_path).count("Usage(") == 100
+        assert output(code, tmp_path).count("Usage(") == 100
+    assert len(server.requests) == 100
+
+
+def output(code: str, folder: Path) -> str:
+    """What some code prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_hitom_story_is_read_and_believed_in_ten_lines(hitom_file: Path) -> None:
