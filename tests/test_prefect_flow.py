@@ -52,8 +52,8 @@ def lab(tmp_path: Path, data: Path) -> Iterator[Lab]:
         yield Lab(tmp_path, data, server)
 
 
-def run(lab: Lab, prefect: PrefectServer, name: str, *more: object) -> Ended:
-    return execute("run", *run_options(lab, name=name), "--json", *more, RECTOM_HOME=str(prefect.home))
+def run(lab: Lab, prefect: PrefectServer, name: str, *more: object, **ours: str) -> Ended:
+    return execute("run", *run_options(lab, name=name), "--json", *more, RECTOM_HOME=str(prefect.home), **ours)
 
 
 def plain(lab: Lab, *more: object) -> Ended:
@@ -96,6 +96,16 @@ def artifacts(prefect: PrefectServer, flow_run: str) -> dict[str, dict[str, Any]
     """The artifacts of a flow run by key."""
     found = query(prefect, "artifacts", artifacts={"flow_run_id": {"any_": [flow_run]}})
     return {artifact["key"]: artifact for artifact in found}
+
+
+def test_the_key_reaches_neither_prefect_nor_anything_else(lab: Lab, prefect_server: PrefectServer) -> None:
+    ended = run(lab, prefect_server, "keyed", OPENAI_API_KEY="sk-planted-0123456789")
+    assert ended.status == 0, ended.err
+    places = [lab.folder, prefect_server.home]
+    written = [path for place in places for path in place.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".db" for path in written)
+    assert not [path for path in written if b"planted-0123456789" in path.read_bytes()]
+    assert "planted" not in ended.out + ended.err
 
 
 def test_a_run_is_the_same_as_without_and_everything_is_recorded(lab: Lab, prefect_server: PrefectServer) -> None:
