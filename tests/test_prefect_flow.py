@@ -52,8 +52,9 @@ def lab(tmp_path: Path, data: Path) -> Iterator[Lab]:
         yield Lab(tmp_path, data, server)
 
 
-def run(lab: Lab, prefect: PrefectServer, name: str, *more: object, **ours: str) -> Ended:
-    return execute("run", *run_options(lab, name=name), "--json", *more, RECTOM_HOME=str(prefect.home), **ours)
+def run(lab: Lab, prefect: PrefectServer, name: str, *more: object, key: str = "none") -> Ended:
+    options = (*run_options(lab, name=name), "--json", *more)
+    return execute("run", *options, RECTOM_HOME=str(prefect.home), OPENAI_API_KEY=key)
 
 
 def plain(lab: Lab, *more: object) -> Ended:
@@ -99,7 +100,7 @@ def artifacts(prefect: PrefectServer, flow_run: str) -> dict[str, dict[str, Any]
 
 
 def test_the_key_reaches_neither_prefect_nor_anything_else(lab: Lab, prefect_server: PrefectServer) -> None:
-    ended = run(lab, prefect_server, "keyed", OPENAI_API_KEY="sk-planted-0123456789")
+    ended = run(lab, prefect_server, "keyed", key="sk-planted-0123456789")
     assert ended.status == 0, ended.err
     places = [lab.folder, prefect_server.home]
     written = [path for place in places for path in place.rglob("*") if path.is_file()]
