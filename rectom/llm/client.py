@@ -202,13 +202,14 @@ class ChatClient:
         was_sent = trip.sent
         try:
             self._fail_fast(request)
-            # Another program may have stored it while this one waited.
-            stored = self._stored(request) if trip.turn.waited and not trip.fresh else None
+            # Another program may have stored it while this one waited, or until it gave up its claim.
+            stored = self._stored_by_now(request, trip, trip.turn.waited)
+            if stored is None and not self._claimed(request, trip):
+                return None
+            stored = stored or self._stored_by_now(request, trip, self._claims is not None)
             if stored is not None:
                 self.stats.cached += 1
                 return stored
-            if not self._claimed(request, trip):
-                return None
             verdict = await self._attempt(request, trip)
             self._tell(place, verdict)
             # The place is kept until the reply is: a run that is killed has no more to pay again than were in flight.
@@ -224,6 +225,9 @@ class ChatClient:
         if self._replies is not None:
             await self._replies.keep(reply.key, reply.to_record(request))
         return reply
+
+    def _stored_by_now(self, request: ChatRequest, trip: Trip, maybe: bool) -> Reply | None:
+        return self._stored(request) if maybe and not trip.fresh else None
 
     def _claimed(self, request: ChatRequest, trip: Trip) -> bool:
         if self._claims is None or trip.fresh or self._claims.take(request.limited_key):
