@@ -78,7 +78,8 @@ async def test_what_another_program_asks_for_is_waited_for_and_then_asked(tmp_pa
             reply = await asked[2]
             # The other program stores its reply to the first, and dies over the second.
             await replies.keep(requests[0].key, replace(reply, key=requests[0].key).to_record(requests[0]))
-            assert (await asked[0]).source == "cached"
+            async with asyncio.timeout(10):
+                assert (await asked[0]).source == "cached"
             other.kill()
         assert (await asked[1]).text == "echo: 1"
         assert len(server.requests) == 2

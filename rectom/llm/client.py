@@ -192,7 +192,9 @@ class ChatClient:
             if isinstance(found, Never):
                 raise await self._learnt(found.error, request)
             if isinstance(found, Again):
-                await self._sleep(self._wait(found, trip.patience))
+                wait = self._wait(found, trip.patience)
+                if wait:
+                    await self._sleep(wait)
             elif found is None:
                 await self._sleep(_PEEK_S)
 
@@ -202,13 +204,12 @@ class ChatClient:
         was_sent = trip.sent
         try:
             self._fail_fast(request)
-            # Another program may have stored it while this one waited, or until it gave up its claim.
-            stored = self._stored_by_now(request, trip, trip.turn.waited)
-            if stored is None and not self._claimed(request, trip):
-                return None
-            stored = stored or self._stored_by_now(request, trip, self._claims is not None)
+            # In this order: another program may have stored it until it gave up its claim.
+            claimed = self._claimed(request, trip)
+            stored = self._stored_by_now(request, trip)
             if stored is not None:
                 self.stats.cached += 1
+            if stored is not None or not claimed:
                 return stored
             verdict = await self._attempt(request, trip)
             self._tell(place, verdict)
@@ -226,14 +227,12 @@ class ChatClient:
             await self._replies.keep(reply.key, reply.to_record(request))
         return reply
 
-    def _stored_by_now(self, request: ChatRequest, trip: Trip, maybe: bool) -> Reply | None:
-        return self._stored(request) if maybe and not trip.fresh else None
+    def _stored_by_now(self, request: ChatRequest, trip: Trip) -> Reply | None:
+        looked_just_now = not trip.turn.waited and self._claims is None
+        return None if trip.fresh or looked_just_now else self._stored(request)
 
     def _claimed(self, request: ChatRequest, trip: Trip) -> bool:
-        if self._claims is None or trip.fresh or self._claims.take(request.limited_key):
-            return True
-        trip.turn.waited = True
-        return False
+        return self._claims is None or trip.fresh or self._claims.take(request.limited_key)
 
     async def _attempt(self, request: ChatRequest, trip: Trip) -> Verdict:
         structured = self.structured
