@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 from cache import Store, digest
@@ -14,6 +14,7 @@ from rectom.llm import ChatClient, Limits, Retry, Structured, Timeouts
 from rectom.llm.address import Address
 from rectom.llm.batch import BatchTransport
 from rectom.llm.batch_file import BatchFileTransport
+from rectom.llm.claims import Claims
 from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
 from rectom.llm.wire import Transport
@@ -39,13 +40,26 @@ async def open_client(settings: Settings, store: Store, *, offline: bool = False
     if not (endpoint.base_url or offline or endpoint.transport == BATCH_FILE):
         raise SettingsError("no server for the model: give --base-url URL or set OPENAI_BASE_URL")
     structured = endpoint.structured or _remembered(store, endpoint, settings.model)
-    async with _client(settings, store, structured, offline) as client:
-        yield client
-        if client.structured != structured:
-            await _remember(store, endpoint, settings.model, client.structured)
+    with _claims(store, needed=endpoint.transport == LIVE and not offline) as claims:
+        async with _client(settings, store, structured, offline, claims) as client:
+            yield client
+            if client.structured != structured:
+                await _remember(store, endpoint, settings.model, client.structured)
 
 
-def _client(settings: Settings, store: Store, structured: Structured, offline: bool) -> ChatClient:
+@contextmanager
+def _claims(store: Store, *, needed: bool) -> Iterator[Claims | None]:
+    """What keeps two runs over one store from sending the same request at once. Batches have their journal."""
+    if not needed:
+        yield None
+        return
+    with closing(Claims(store.folder / "claims")) as claims:
+        yield claims
+
+
+def _client(
+    settings: Settings, store: Store, structured: Structured, offline: bool, claims: Claims | None
+) -> ChatClient:
     endpoint = settings.endpoint
     client = ChatClient(
         endpoint.base_url or _NOWHERE,
@@ -59,6 +73,7 @@ def _client(settings: Settings, store: Store, structured: Structured, offline: b
         offline=offline,
         replay_failures=not settings.retry_failed,
         admit=lambda: settings.budget.check(client.stats),
+        claims=claims,
     )
     return client
 
