@@ -81,7 +81,9 @@ class Store:
             CacheFull, CacheReadOnly, CacheError: it is not stored.
 
         """
-        await self.put_many([Entry(kind, key, value)])
+        change = _change(kind, key, value)
+        await asyncio.wrap_future(self._writer.submit([change]))
+        self._healed([change])
 
     async def put_many(self, entries: Iterable[Entry]) -> None:
         """Store ``entries``, and return when all are on the disk; raises as `put`, some are stored then."""

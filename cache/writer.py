@@ -1,6 +1,7 @@
 """The one thread that writes: many waiters, few transactions."""
 
 import logging
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -13,6 +14,9 @@ from cache.errors import closed, translate
 
 BATCH = 64
 """The most changes of one transaction: the disk is waited for once for all of them."""
+
+GATHER_S = 0.002
+"""How long the first change of a transaction waits for others: it costs as much as tens of them."""
 
 Change = tuple[str, bytes | None]
 """The name of an entry and the JSON text of its value; None deletes it."""
@@ -78,6 +82,8 @@ class Writer:
     def _next(self) -> list[Job]:
         batch: list[Job] = []
         job = self._jobs.get()
+        if job is not None and self._jobs.empty():
+            time.sleep(GATHER_S)
         size = 0
         while job is not None:
             batch.append(job)

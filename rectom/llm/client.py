@@ -228,8 +228,8 @@ class ChatClient:
         return reply
 
     def _stored_by_now(self, request: ChatRequest, trip: Trip) -> Reply | None:
-        looked_just_now = not trip.turn.waited and self._claims is None
-        return None if trip.fresh or looked_just_now else self._stored(request)
+        by_others = trip.turn.waited if self._claims is None else not self._claims.alone
+        return self._stored(request) if by_others and not trip.fresh else None
 
     def _claimed(self, request: ChatRequest, trip: Trip) -> bool:
         return self._claims is None or trip.fresh or self._claims.take(request.limited_key)
