@@ -3,20 +3,22 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from cache.disk import VALUE_LIMIT, DamagedValue
 from cache.entry import KINDS, Entry, Value, check_kind, is_key, name
 from cache.errors import CacheError, closed, translate
 from cache.folder import absolute, open_database
 from cache.keys import encode
-from cache.writer import BATCH, Change, Writer
+from cache.writer import BATCH, Change, Done, Writer
 
 _log = logging.getLogger(__name__)
+
+D = TypeVar("D", bound=Done)
 
 _WHERE = " WHERE raw = 1 AND key > ? AND key < ?"
 
@@ -82,13 +84,15 @@ class Store:
 
         """
         change = _change(kind, key, value)
-        await asyncio.wrap_future(self._writer.submit([change]))
+        done = asyncio.get_running_loop().create_future()
+        self._writer.submit([change], done)
+        await done
         self._healed([change])
 
     async def put_many(self, entries: Iterable[Entry]) -> None:
         """Store ``entries``, and return when all are on the disk; raises as `put`, some are stored then."""
         changes = [_change(*entry) for entry in entries]
-        await asyncio.gather(*map(asyncio.wrap_future, self._submit(changes)))
+        await asyncio.gather(*self._submit(changes, asyncio.get_running_loop().create_future))
         self._healed(changes)
 
     def put_now(self, kind: str, key: str, value: Value) -> None:
@@ -145,12 +149,15 @@ class Store:
                     yield key, *rest
             start = page[-1][0]
 
-    def _submit(self, changes: list[Change]) -> list[Future[None]]:
-        starts = range(0, len(changes), BATCH)
-        return [self._writer.submit(changes[start : start + BATCH]) for start in starts]
+    def _submit(self, changes: list[Change], future: Callable[[], D]) -> list[D]:
+        waiting = []
+        for start in range(0, len(changes), BATCH):
+            waiting.append(future())
+            self._writer.submit(changes[start : start + BATCH], waiting[-1])
+        return waiting
 
     def _wait(self, changes: list[Change]) -> None:
-        for job in self._submit(changes):
+        for job in self._submit(changes, Future[None]):
             job.result()
         self._healed(changes)
 

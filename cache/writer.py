@@ -1,16 +1,19 @@
 """The one thread that writes: many waiters, few transactions."""
 
+import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from cache.errors import closed, translate
+from cache.errors import CacheError, closed, translate
 
 BATCH = 64
 """The most changes of one transaction: the disk is waited for once for all of them."""
@@ -24,12 +27,21 @@ Change = tuple[str, bytes | None]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+Done = Future[None] | asyncio.Future[None]
+"""Waits for a commit: in a thread, or in an event loop."""
+
+
+@dataclass(frozen=True, eq=False)
 class Job:
     """Changes that are committed together, and the future that says so."""
 
     changes: Sequence[Change]
-    done: Future[None] = field(default_factory=Future)
+    done: Done
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Where its waiter waits, if not in a thread."""
+        return self.done.get_loop() if isinstance(self.done, asyncio.Future) else None
 
 
 class Writer:
@@ -50,21 +62,17 @@ class Writer:
         self._thread = Thread(target=self._run, name="cache-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, changes: Sequence[Change]) -> Future[None]:
-        """A future that ends when ``changes``, at most `BATCH`, are on the disk, or holds a CacheError.
+    def submit(self, changes: Sequence[Change], done: Done) -> None:
+        """Let ``done`` end when ``changes``, at most `BATCH`, are on the disk, or hold a CacheError.
 
         Raises:
             CacheError: the writer is closed.
 
         """
-        job = Job(changes)
-        # A waiter may be cancelled, what it wanted to keep may not: a running future refuses.
-        job.done.set_running_or_notify_cancel()
         with self._lock:
             if self._closed:
                 raise closed(self._folder)
-            self._jobs.put(job)
-        return job.done
+            self._jobs.put(Job(changes, done))
 
     def close(self) -> None:
         """Write what waits, then stop; may be called twice."""
@@ -104,11 +112,9 @@ class Writer:
             _log.info("%s", translate(error, self._folder))  # its waiters are told
             # The connection may still be within the transaction that failed; a new one is opened when needed.
             self._database.close()
-            for job in batch:
-                job.done.set_exception(translate(error, self._folder))
+            _settle(batch, partial(translate, error, self._folder))
         else:
-            for job in batch:
-                job.done.set_result(None)
+            _settle(batch, None)
 
     def _commit(self, changes: list[Change]) -> None:
         with self._database.transact():
@@ -117,3 +123,24 @@ class Writer:
                     self._database.delete(name)
                 else:
                     self._database.set(name, text)
+
+
+def _settle(batch: list[Job], error: Callable[[], CacheError] | None) -> None:
+    # One call a loop: each hands the interpreter over to its thread, and may wait long to get it back.
+    for loop in {job.loop for job in batch}:
+        jobs = [job for job in batch if job.loop is loop]
+        if loop is None:
+            _end(jobs, error)
+            continue
+        with suppress(RuntimeError):  # it was closed: nobody waits
+            loop.call_soon_threadsafe(_end, jobs, error)
+
+
+def _end(jobs: list[Job], error: Callable[[], CacheError] | None) -> None:
+    for job in jobs:
+        if job.done.done():
+            continue  # whoever waited has left; what he wanted to keep is kept
+        if error is None:
+            job.done.set_result(None)
+        else:
+            job.done.set_exception(error())

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,15 @@ def said(program: subprocess.Popen[str]) -> str:
     return program.stdout.readline().strip()
 
 
+def met(claims: Claims) -> bool:
+    """Look out for another program, for as long as one needs to start."""
+    end = time.monotonic() + 20
+    while claims.alone and time.monotonic() < end:
+        time.sleep(0.005)
+        claims.look()
+    return not claims.alone
+
+
 def test_a_claim_is_of_one_program_until_it_drops_it(tmp_path: Path) -> None:
     claims = Claims(tmp_path / "claims")
     assert claims.take(KEY)
@@ -36,6 +46,7 @@ def test_a_claim_is_of_one_program_until_it_drops_it(tmp_path: Path) -> None:
     with elsewhere(
         tmp_path / "claims", "for _ in range(2): print(c.take(KEY), c.take('c' * 64), flush=True); input()"
     ) as other:
+        assert met(claims)
         assert said(other) == "False True"
         assert not claims.take("c" * 64)
         claims.drop(KEY)
@@ -53,6 +64,7 @@ def test_a_claim_is_of_one_program_until_it_drops_it(tmp_path: Path) -> None:
 def test_a_killed_program_claims_nothing(tmp_path: Path) -> None:
     claims = Claims(tmp_path / "claims")
     with elsewhere(tmp_path / "claims", "print(c.take(KEY), flush=True); input()") as other:
+        assert met(claims)
         assert said(other) == "True"
         assert not claims.take(KEY)
         other.kill()
@@ -69,7 +81,7 @@ async def test_what_another_program_asks_for_is_waited_for_and_then_asked(tmp_pa
     )
     async with FaultServer() as server, ChatClient(server.url, None, replies=replies, claims=claims) as client:
         with elsewhere(tmp_path / "claims", code) as other:
-            assert said(other) == "ready"
+            assert await asyncio.to_thread(said, other) == "ready"
             asked = [asyncio.create_task(client.ask(request)) for request in requests]
             assert (await asked[2]).source == "sent"
             await asyncio.sleep(0.3)

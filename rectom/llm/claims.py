@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 _DIGITS = 15  # of the key, in hex: nearly as far as a file offset reaches
 _PRESENCE = 16**_DIGITS  # the byte after those of all keys
-_LOOK_S = 0.02  # between two looks for another program
+_LOOK_S = 0.05
 
 
 class Claims:
@@ -17,57 +18,69 @@ class Claims:
 
     The system keeps the locks, and lets go of them when their program ends, however it does. Use one of these
     a file and program: a program that closes the file anywhere loses all its locks. Not for network file systems.
+
+    A program alone with the file only notes its claims: locks cost more than a reply from the store. It looks out
+    for others (`watch`), and locks what it has claimed as soon as one comes, which waits for that before it begins.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._mine: set[str] = set()
-        self._next_look = 0.0
-        self._alone = self._share()
+        self._locked: set[str] = set()
+        self._lock(_PRESENCE, fcntl.LOCK_SH)
+        self.alone = True
+        self.look()
+        if not self.alone:
+            time.sleep(2 * _LOOK_S)
 
-    @property
-    def alone(self) -> bool:
-        """Whether no other program has been met that has claims here: nobody else stores anything."""
-        now = time.monotonic()
-        if self._alone and now >= self._next_look:
-            self._next_look = now + _LOOK_S
-            try:
-                # A lock for all becomes one for a single holder only where there is no other.
-                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _PRESENCE)
-                fcntl.lockf(self._file, fcntl.LOCK_SH, 1, _PRESENCE)
-            except OSError:
-                self._alone = False
-        return self._alone
+    async def watch(self) -> None:
+        """Look out for another program until one has come."""
+        while self.alone:
+            await asyncio.sleep(_LOOK_S)
+            self.look()
 
-    def _share(self) -> bool:
-        try:
-            fcntl.lockf(self._file, fcntl.LOCK_SH, 1, _PRESENCE)
-        except OSError:
-            return False
-        return True
+    def look(self) -> None:
+        """Find out whether another program has the file open; from then on claims are locks."""
+        # A lock for all becomes one for a single holder only where there is no other.
+        if self._lock(_PRESENCE, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            self._lock(_PRESENCE, fcntl.LOCK_SH)
+        elif self.alone:
+            self.alone = False
+            self._locked = {key for key in self._mine if self._lock(_offset(key), fcntl.LOCK_EX | fcntl.LOCK_NB)}
 
     def take(self, key: str) -> bool:
         """Claim a key, unless it is claimed by anyone else; the one who has it may take it again."""
-        if key not in self._mine:
-            try:
-                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _offset(key))
-            except (BlockingIOError, PermissionError):  # the two ways of saying that it is another program's
+        if key in self._mine:
+            return True
+        if not self.alone:
+            if not self._lock(_offset(key), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return False
-            except OSError:
-                return True  # no lock is to be had here: asking twice does less harm than never
-            self._mine.add(key)
+            self._locked.add(key)
+        self._mine.add(key)
         return True
 
     def drop(self, key: str) -> None:
         """Give up a claim, if there is one."""
-        if key in self._mine:
-            self._mine.remove(key)
-            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _offset(key))
+        self._mine.discard(key)
+        if key in self._locked:
+            self._locked.remove(key)
+            self._lock(_offset(key), fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Give up all claims."""
         self._mine.clear()
+        self._locked.clear()
         os.close(self._file)
+
+    def _lock(self, offset: int, how: int) -> bool:
+        """Whether no other program stands in the way of it."""
+        try:
+            fcntl.lockf(self._file, how, 1, offset)
+        except (BlockingIOError, PermissionError):  # the two ways of saying that one does
+            return False
+        except OSError:
+            pass  # no lock is to be had here: asking twice does less harm than never
+        return True
 
 
 def _offset(key: str) -> int:

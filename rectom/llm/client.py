@@ -45,7 +45,7 @@ class WouldSend(RectomError):
         return f"no stored reply of {asked}; go online to ask for it"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Trip:
     """What a request goes through until it has its reply: its turn, its patience, and how often it was sent."""
 
@@ -100,6 +100,7 @@ class ChatClient:
         )
         self._admit = admit
         self._claims = claims
+        self._watching: asyncio.Task[None] | None = None
         self._judge = Judge(self._address, self._secret)
         self._flights = Flights()
         self._contact = Contact()
@@ -110,6 +111,8 @@ class ChatClient:
 
     async def __aenter__(self) -> Self:
         await self._wire.open()
+        if self._claims is not None:
+            self._watching = asyncio.create_task(self._claims.watch())
         return self
 
     async def __aexit__(
@@ -121,6 +124,8 @@ class ChatClient:
         """Call off what is in flight, let every reply that has come be kept, close the connections."""
         await self._flights.close()
         await self._wire.close()
+        if self._watching is not None:
+            self._watching.cancel()
 
     @property
     def under_way(self) -> str:

@@ -11,7 +11,7 @@ from rectom.errors import EndpointError, RectomError
 from rectom.llm.reply import Reply
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Flight:
     """One request on its way. `landed` is set when its reply is in hand: from then on nothing may drop it."""
 

@@ -18,7 +18,7 @@ _SHORTEST_REST, _LONGEST_REST, _REST_SHARE = 0.25, 5.0, 0.1
 _LATEST = 20.0
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Turn:
     """A request's position in the queue, over all its attempts: lower numbers go first.
 
@@ -33,7 +33,7 @@ class Turn:
     waited: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Place:
     """The right of one attempt to be in flight, given in `era`, and what it took of the rates."""
 

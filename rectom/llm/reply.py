@@ -34,7 +34,7 @@ class Outcome(StrEnum):
     MALFORMED = "malformed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens: of the prompt (`cached` of them read from the server's cache) and of the completion
     (`reasoning` of them thought). What the server does not say counts 0.
@@ -80,7 +80,7 @@ class Usage:
         return cls(_count(get("prompt")), _count(get("completion")), _count(get("reasoning")), _count(get("cached")))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ParsedReply:
     """What the bytes of one response say.
 
@@ -96,7 +96,7 @@ class ParsedReply:
     fault: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reply:
     """The reply to one request.
 

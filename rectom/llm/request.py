@@ -22,7 +22,7 @@ Structured = Literal["json_schema", "json_object", "text"]
 Role = Literal["system", "user", "assistant"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn of the conversation."""
 

@@ -42,7 +42,7 @@ _NO_STRUCTURE = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answered:
     """A chat completion came. The server takes nothing more for `wait` seconds, where it says so."""
 
@@ -51,7 +51,7 @@ class Answered:
     wait: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Again:
     """Try again, after `wait` seconds where the server named them; `error` is what to raise when patience
     runs out.

@@ -33,7 +33,7 @@ class Timeouts:
     total: float = 600.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Response:
     """What the server sent. `headers` finds names in any case; `latency_s` reaches to the last byte."""
 
@@ -43,7 +43,7 @@ class Response:
     latency_s: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NoResponse:
     """No whole response came. `unreachable`: there was not even a connection; `timed_out`: it took too long."""
 
