@@ -25,7 +25,7 @@ run: install
 	@$(if $(MODEL),,echo "(The scripted model answers by rule and never errs: this shows the machinery, not a model's skill.)")
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: install
 	$(BIN)/ruff check .

@@ -5,7 +5,6 @@ import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -20,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 D = TypeVar("D", bound=Done)
 
+_ONE = " FROM Cache WHERE raw = 1 AND key = ?"
+_VALUE = "SELECT mode, filename, value" + _ONE
 _WHERE = " WHERE raw = 1 AND key > ? AND key < ?"
 
 
@@ -60,18 +61,18 @@ class Store:
     def get(self, kind: str, key: str) -> Value | None:
         """The value, or None where there is none or it is damaged (which is logged once)."""
         entry = name(kind, key)
-        with self._translated():
-            try:
-                value: Value | None = self._database.get(entry)
-            except DamagedValue as error:
-                self._note(entry, error)
-                value = None
+        # Not through diskcache, whose `get` takes twice as long.
+        rows = self.query(_VALUE, (entry,))
+        try:
+            value: Value | None = self._database.disk.fetch(*rows[0], False) if rows else None
+        except DamagedValue as error:
+            self._note(entry, error)
+            value = None
         return value
 
     def contains(self, kind: str, key: str) -> bool:
         """Whether there is an entry; `get` alone tells whether it can be read."""
-        with self._translated():
-            return name(kind, key) in self._database
+        return bool(self.query("SELECT 1" + _ONE, (name(kind, key),)))
 
     async def put(self, kind: str, key: str, value: Value) -> None:
         """Store ``value``, and return when it is on the disk.
@@ -133,9 +134,14 @@ class Store:
 
     def query(self, question: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows that the database answers to an SQL ``question``: for maintenance that reads."""
-        with self._translated():
+        if self._closed:
+            # diskcache would open the database again, and nobody would close it.
+            raise closed(self.folder)
+        try:
             # diskcache has no public way to ask.
             rows: list[tuple[Any, ...]] = self._database._sql(question, values).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self.folder) from error
         return rows
 
     def _rows(self, kind: str, columns: str) -> Iterator[tuple[Any, ...]]:
@@ -168,16 +174,6 @@ class Store:
         if entry not in self.damaged:
             _log.warning("cache entry %s counts as missing: %s; see `rectom cache verify`", entry, error)
         self.damaged.add(entry)
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        if self._closed:
-            # diskcache would open the database again, and nobody would close it.
-            raise closed(self.folder)
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise translate(error, self.folder) from error
 
 
 def _range(kind: str) -> tuple[str, str]:

@@ -215,7 +215,8 @@ def test_under_lasting_refusals_it_tries_on_one_at_a_time() -> None:
                 limits.leave(place)
 
         await asyncio.gather(*(ask() for _ in range(200)))
-        assert sum(at < 1 for at in entered) <= 64 + 44 + 31 + 21 + 15 + 10 + 7 + 5 + 3 + 2  # a rung, a rest of 0.125 s or more, …
+        # A rung, a rest of 0.125 s or more, the next rung.
+        assert sum(at < 1 for at in entered) <= 64 + 44 + 31 + 21 + 15 + 10 + 7 + 5 + 3 + 2
         late = [at for at in entered if 60 < at < 600]
         gaps = [second - first for first, second in pairwise(late)]
         assert 2.4 < min(gaps) <= max(gaps) < 5.1  # a tenth of a minute and more is bounded

@@ -241,6 +241,7 @@ def _text(value: object) -> str:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST_COUNT:
-        return 0
-    return int(value)
+    # By exact type: a bool is no count, and this is done for every field of every stored reply.
+    if (type(value) is int or type(value) is float) and 0 <= value <= _LARGEST_COUNT:
+        return int(value)
+    return 0
