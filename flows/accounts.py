@@ -44,6 +44,8 @@ def outcome_of(run: Run, question: str) -> Outcome:
         failure.step if failure else None,
         len(calls),
         sum(map(_tokens, calls)),
+        asked.group,
+        asked.ballot,
     )
 
 

@@ -54,7 +54,9 @@ class Story:
 class Question:
     """A question q about a story, its options in the order shown, and the gold answer y (one of the options).
 
-    `order` is the belief-nesting order K that the benchmark states; None if it states none.
+    `order` is the belief-nesting order K that the benchmark states; None if it states none. `group` is the kind of
+    question that the benchmark reports by. Questions with one `ballot` are one question asked several times, with its
+    options in other orders; the majority counts.
     """
 
     id: str
@@ -63,6 +65,8 @@ class Question:
     choices: tuple[str, ...]
     gold: str | None = None
     order: int | None = None
+    group: str = ""
+    ballot: str = ""
 
 
 def _numbered(written: list[str]) -> list[str]:

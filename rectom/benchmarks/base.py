@@ -16,6 +16,8 @@ class Benchmark:
 
     `name` and `subset` are those of the command line (`hitom`, `400`). `note` are the assumptions that every
     prompt carries. `digest` is that of the file's bytes. `warnings` are things a user should know about the data.
+    `task` names the kind of text (see `rectom.task`); where it is empty, no question is about a nested belief
+    that RecToM could read, and other methods answer. `scoring` is the official measure (see `rectom.results.scoring`).
     """
 
     name: str
@@ -25,6 +27,8 @@ class Benchmark:
     note: str = ""
     digest: str = ""
     warnings: tuple[str, ...] = ()
+    task: str = "hitom"
+    scoring: str = "accuracy"
 
     def __post_init__(self) -> None:
         doubled = [name for name, times in Counter(q.id for q in self.questions).items() if times > 1]

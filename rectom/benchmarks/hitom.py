@@ -16,6 +16,7 @@ from typing import Annotated, Final, Literal
 import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from rectom.benchmarks.adapter import Adapter, Files, Source
 from rectom.benchmarks.base import Benchmark, digest_of
 from rectom.errors import DataError, StoryError
 from rectom.story import Question, Story
@@ -158,3 +159,36 @@ def _warnings(rows: list[Row]) -> tuple[str, ...]:
     if not pairs:
         return ()
     return (f"{pairs} labels of the VP rows contradict those of the same CoTP question; VP labels are faulty",)
+
+
+_FILE: Final = "Hi-ToM_data.json"
+
+
+def _load(files: Files, subset: str) -> Benchmark:
+    return load(files.path(_FILE), subset)
+
+
+ADAPTER: Final = Adapter(
+    name="hitom",
+    title="Hi-ToM: nested beliefs of orders 0 to 4 about where a thing is (Wu et al. 2023)",
+    load=_load,
+    subsets={
+        "400": "CoTP, one and two chapters: the 400 questions of the paper",
+        "cotp": "CoTP, all 600",
+        "vp": "VP, all 600 (138 of the labels contradict CoTP's)",
+        "all": "both prompting types, 1,200",
+    },
+    default="400",
+    licence="Apache-2.0",
+    sources=(
+        Source(
+            file=_FILE,
+            addresses=(
+                "https://raw.githubusercontent.com/ying-hui-he/Hi-ToM_dataset/main/Hi-ToM_data.json",
+                "https://huggingface.co/datasets/Hi-ToM/Hi-ToM_Dataset/resolve/main/Hi-ToM_data.json",
+            ),
+            sha256="1c4077bbcdf815b91dbb791b60dbce3920a98bd63317954ebf94a532d43cd573",
+            size=2_267_625,
+        ),
+    ),
+)

@@ -13,6 +13,7 @@ class Outcome:
 
     `failed_step` names the semantic step that failed for good; such a question counts as wrong. `calls` and
     `tokens` (prompt and completion) are all that the answer rests on, as if no other question had shared them.
+    `group` and `ballot` are the question's.
     """
 
     id: str
@@ -24,6 +25,8 @@ class Outcome:
     failed_step: str | None
     calls: int
     tokens: int
+    group: str = ""
+    ballot: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A line of `results.jsonl`."""
