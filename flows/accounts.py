@@ -18,6 +18,9 @@ Calls = list[Mapping[str, Any]]
 
 def results_of(run: Run, question: str) -> list[tuple[str, Result]]:
     """The results that a question's answer rests on, in the order of Algorithm 1, each with its stage."""
+    if run.method:
+        answered = run.results.get(("answering", question))
+        return [("answering", answered)] if answered else []
     story = run.question(question).story_id
     places = [("abstraction", story), ("global_state", story), ("questions", question)]
     read = run.results.get(("questions", question))

@@ -25,7 +25,7 @@ COMMANDS: Final = {
     "show": ("flows.commands.show", "Show how the answer to one question came about."),
     "ask": ("flows.commands.ask", "Ask a question about a story of your own."),
     "generate": ("flows.commands.generate", "Write fresh stories that no model has seen."),
-    "data": ("flows.commands.data", "Benchmark files: get, audit."),
+    "data": ("flows.commands.data", "The benchmarks: list, get, show, audit."),
     "models": ("flows.commands.models", "The declared models: list, check."),
     "cache": ("flows.commands.cache", "The store: stats, verify, prune, export, import."),
     "server": ("flows.commands.server", "A Prefect server for the night: start, stop, status."),

@@ -18,22 +18,22 @@ from rich.console import Console
 
 from cache import Store
 from flows.accounts import cost_of, money_of, outcome_of, steps_of, trace_of
-from flows.model import open_client, reader_of, stats_of
-from flows.pipeline import STAGES, pipeline, run_plainly, shards
+from flows.model import method_of, open_client, reader_of, stats_of
+from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
 from flows.progress import Meter
-from flows.settings import LIVE, Settings
+from flows.settings import LIVE, RECTOM, Settings
 from flows.tolerance import Tolerance
 from rectom import prompts
-from rectom.benchmarks import hitom
 from rectom.benchmarks.base import Benchmark
-from rectom.benchmarks.fetch import find
-from rectom.errors import Partial, RectomError, SettingsError
+from rectom.benchmarks.registry import adapter
+from rectom.errors import Partial, RectomError
 from rectom.llm import ChatClient
 from rectom.llm.stats import Stats
 from rectom.results import report, tables
 from rectom.results.folder import RunFolder
 from rectom.results.outcome import Outcome
 from rectom.results.summary import Cost, Money, summary_line
+from rectom.task import task
 from tasks.run import Failure, Run, running
 
 #: Brings a run's shards through the pipeline: plainly or under Prefect.
@@ -60,9 +60,10 @@ class Evaluation:
         """How many shards are under way together; None for the usual number."""
         return None if self.settings.endpoint.transport == LIVE else len(self.run.benchmark.stories)
 
-    def parts(self) -> list[list[str]]:
-        """The shards."""
-        return shards(self.run, self.settings.shard)
+    async def through(self, run_stage: RunStage) -> None:
+        """Bring the run's shards through the pipeline."""
+        parts = shards(self.run, self.settings.shard)
+        await pipeline(parts, run_stage, self.at_once, answers_only=self.run.method is not None)
 
 
 @dataclass(frozen=True)
@@ -79,16 +80,19 @@ class Evaluated:
 
 
 def load_benchmark(settings: Settings) -> Benchmark:
-    """The benchmark of the settings. Raises DataError or SettingsError."""
-    if settings.benchmark != "hitom":
-        raise SettingsError(f"there is no benchmark {settings.benchmark!r}; there is hitom")
-    benchmark = hitom.load(find("hitom", settings.data), settings.subset)
-    return benchmark.first(settings.limit) if settings.limit else benchmark
+    """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
+    benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
+    benchmark = benchmark.first(settings.limit) if settings.limit else benchmark
+    if not settings.permuted:
+        return benchmark
+    from rectom.benchmarks.permute import permute
+
+    return permute(benchmark, settings.permuted, settings.seed)
 
 
 async def conduct_plainly(evaluation: Evaluation) -> None:
     """Run the stage functions under plain asyncio."""
-    await pipeline(evaluation.parts(), run_plainly, evaluation.at_once)
+    await evaluation.through(run_plainly)
 
 
 async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Evaluated:
@@ -99,7 +103,12 @@ async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Ev
     begun = time.monotonic()
     with folder.open(described), Store(settings.cache) as store:
         earlier = (folder.before() or {}).get("sessions", [])
-        manifest = {"run": folder.folder.name, "state": "running", "settings": described, **_circumstances(earlier)}
+        manifest = {
+            "run": folder.folder.name,
+            "state": "running",
+            "settings": described,
+            **_circumstances(earlier, settings, benchmark),
+        }
         async with open_client(settings, store) as client:
             folder.write_manifest(manifest)
             runs = [_sample(settings, benchmark, store, client, number) for number in range(settings.samples)]
@@ -111,8 +120,17 @@ async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Ev
 
 def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: ChatClient | None, number: int) -> Run:
     suffix = f"#{number + 1}" if settings.samples > 1 else ""
-    reader = reader_of(settings, client, benchmark.note, number)
-    return Run(benchmark, reader, store, forced=settings.forced, retry_failed=settings.retry_failed, suffix=suffix)
+    method = method_of(settings, client, benchmark, number)
+    reader = None if method else reader_of(settings, client, benchmark, number)
+    return Run(
+        benchmark,
+        reader,
+        store,
+        method,
+        forced=settings.forced,
+        retry_failed=settings.retry_failed,
+        suffix=suffix,
+    )
 
 
 async def _conduct(
@@ -178,8 +196,8 @@ def _finish(
     identity = {
         "run": manifest["run"],
         "benchmark": settings.benchmark,
-        "subset": settings.subset,
-        "method": "rectom",
+        "subset": settings.named_subset,
+        "method": settings.method,
         "model": settings.model,
     }
     line = summary_line(identity, outcomes, cost, wall_s)
@@ -198,13 +216,13 @@ def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Seq
         folder.write(f"tables/{name}.{form}", write(header, rows).encode())
 
 
-def _circumstances(earlier: list[dict[str, Any]]) -> dict[str, Any]:
+def _circumstances(earlier: list[dict[str, Any]], settings: Settings, benchmark: Benchmark) -> dict[str, Any]:
     return {
         "started": _now(),
         "sessions": [*earlier, {"started": _now()}],
         "versions": {"rectom": version("rectom"), "python": platform.python_version()},
         "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
-        "prompts": prompts.digests("hitom"),
+        "prompts": prompts.digests(task(benchmark.task).prompts if settings.method == RECTOM else settings.method),
         "revision": _revision(),
     }
 

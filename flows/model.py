@@ -8,7 +8,8 @@ from pathlib import Path
 
 from cache import Store, digest
 from flows.replies import StoredReplies
-from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, RULES, Endpoint, Settings
+from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, RECTOM, RULES, Endpoint, Settings
+from rectom.benchmarks.base import Benchmark
 from rectom.errors import SettingsError
 from rectom.llm import ChatClient, Limits, Retry, Structured, Timeouts
 from rectom.llm.address import Address
@@ -18,10 +19,11 @@ from rectom.llm.claims import Claims
 from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
 from rectom.llm.wire import Transport
+from rectom.methods.base import Method
+from rectom.methods.cot import ChainOfThought
 from rectom.reader.asking import Asker
 from rectom.reader.base import Reader, SharedReader
-from rectom.reader.model import ModelReader
-from rectom.reader.rules import RuleReader
+from rectom.task import task
 
 #: The address of a model that is asked through files, or not at all.
 _NOWHERE = "http://localhost/v1"
@@ -111,17 +113,29 @@ def stats_of(client: ChatClient | None) -> Stats:
     return client.stats if client else Stats()
 
 
-def reader_of(settings: Settings, client: ChatClient | None, note: str, sample: int = 0) -> Reader:
-    """The reader of the settings, for one sample of the model's replies."""
-    rules = settings.rule_set()
+def reader_of(settings: Settings, client: ChatClient | None, benchmark: Benchmark, sample: int = 0) -> Reader:
+    """The reader of the settings for a benchmark, for one sample of the model's replies."""
+    kind = task(benchmark.task)
+    rules = settings.rule_set() or kind.rules
     if client is None:
-        return RuleReader(rules)
-    asker = Asker(client, settings.model_id(), settings.sampling, repairs=settings.repairs, sample=sample)
-    kinds: dict[str, Reader] = {
-        RULES: RuleReader(rules),
-        MODEL: ModelReader(asker, rules, note=note, window=settings.window),
-    }
+        return kind.by_rule(rules)
+    asker = _asker(settings, client, kind.prompts, sample)
+    kinds = {RULES: kind.by_rule(rules), MODEL: kind.by_model(asker, rules, benchmark.note, settings.window)}
     return SharedReader({step: kinds[kind] for step, kind in settings.by_step().items()})
+
+
+def method_of(settings: Settings, client: ChatClient | None, benchmark: Benchmark, sample: int = 0) -> Method | None:
+    """The method of the settings; None for RecToM itself."""
+    if settings.method == RECTOM:
+        return None
+    if client is None:
+        raise SettingsError(f"--method {settings.method} needs a model: give --model NAME and --base-url URL")
+    return ChainOfThought(_asker(settings, client, settings.method, sample), benchmark.note)
+
+
+def _asker(settings: Settings, client: ChatClient, prompts: str, sample: int) -> Asker:
+    model, sampling = settings.model_id(), settings.sampling
+    return Asker(client, model, sampling, benchmark=prompts, repairs=settings.repairs, sample=sample)
 
 
 def _place(endpoint: Endpoint, model: str) -> str:

@@ -13,13 +13,14 @@ import click
 
 from flows.home import home
 from flows.pipeline import STAGES
-from flows.settings import BATCH, BATCH_FILE, LIVE, Endpoint, Settings
+from flows.settings import BATCH, BATCH_FILE, LIVE, METHODS, PERMUTABLE, RECTOM, Endpoint, Settings
 from flows.tolerance import Tolerance
+from rectom.benchmarks.registry import adapter
 from rectom.errors import SettingsError
 from rectom.llm.budget import Budget
 from rectom.llm.catalogue import DeclaredSampling, Provider, catalogue, read_prices
 from rectom.llm.request import Sampling
-from rectom.rules import DEFAULT, PRESETS
+from rectom.rules import PRESETS
 
 
 class Finite(click.FloatRange):
@@ -44,8 +45,7 @@ _READING = (
     click.option(
         "--rules",
         type=click.Choice(list(PRESETS)),
-        default=DEFAULT,
-        show_default=True,
+        show_default="those of the text",
         help="What is observed, believed.",
     ),
     click.option("--window", default="story", show_default=True, help="Lines an abstraction call gets: `story` or N."),
@@ -93,7 +93,16 @@ _READING = (
 
 _RUNNING = (
     click.argument("target", default="hitom/400", metavar="[BENCHMARK[/SUBSET]]"),
-    click.option("--data", type=click.Path(path_type=Path), help="The benchmark's file [RECTOM_DATA]."),
+    click.option("--data", type=click.Path(path_type=Path), help="The benchmark's file or folder [RECTOM_DATA]."),
+    click.option("--method", type=click.Choice(METHODS), default=RECTOM, show_default=True, help="Who answers."),
+    click.option(
+        "--permute",
+        "permuted",
+        multiple=True,
+        type=click.Choice(PERMUTABLE),
+        help="Exchange the order of options, names or containers; repeatable.",
+    ),
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of what --permute exchanges."),
     click.option("--limit", type=click.IntRange(1), help="Only the first N questions."),
     click.option("--shard", type=click.IntRange(1), help="Stories a shard; chosen by their number by default."),
     click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Answers to each question."),
@@ -129,14 +138,17 @@ def settings_from(options: dict[str, Any]) -> Settings:
     provider = declared or Provider(name=options["model"], sampling=DeclaredSampling(temperature=0.0))
     return Settings(
         benchmark=benchmark,
-        subset=subset or "400",
+        subset=subset or adapter(benchmark).default,
+        permuted=tuple(dict.fromkeys(options.get("permuted", ()))),
+        seed=options.get("seed", 0),
         data=options.get("data"),
+        method=options.get("method", RECTOM),
         model=options["model"],
         served_as=provider.name,
         identity=options["model_identity"] or provider.identity,
         revision=options["model_revision"] or provider.revision,
         readers=dict(_pair(text) for text in options["readers"]),
-        rules=options["rules"],
+        rules=options["rules"] or "",
         window=_window(options["window"]),
         sampling=_sampling(options, provider),
         samples=options.get("samples", 1),

@@ -45,17 +45,23 @@ def shards(run: Run, size: int | None = None) -> list[list[str]]:
     return [stories[start : start + size] for start in range(0, len(stories), size)]
 
 
-async def pipeline(parts: Sequence[Sequence[str]], run_stage: RunStage, at_once: int | None = None) -> None:
+async def pipeline(
+    parts: Sequence[Sequence[str]], run_stage: RunStage, at_once: int | None = None, *, answers_only: bool = False
+) -> None:
     """Bring every shard through its stages, each by itself: none waits for another's slowest call.
 
-    `at_once` shards are under way together; all of them, where requests travel in batches.
+    `at_once` shards are under way together; all of them, where requests travel in batches. `answers_only` is for
+    methods other than RecToM, which have one stage.
     """
     labels = [f"{number}/{len(parts)}" for number in range(1, len(parts) + 1)]
     places = asyncio.Semaphore(at_once or _MOST_AT_ONCE)
 
     async def in_turn(part: Sequence[str], label: str) -> None:
         async with places:
-            await _shard(part, label, run_stage)
+            if answers_only:
+                await run_stage("answering", part, label)
+            else:
+                await _shard(part, label, run_stage)
 
     await together(in_turn(part, label) for part, label in zip(parts, labels, strict=True))
 

@@ -26,7 +26,7 @@ from prefect.tasks import Task
 from cache import CacheError, digest
 from flows.accounts import outcome_of
 from flows.evaluate import Evaluation, conduct_plainly
-from flows.pipeline import STAGES, RunStage, pipeline
+from flows.pipeline import STAGES, RunStage
 from rectom.errors import RectomError
 from rectom.results.tables import HEADER, accuracy_rows
 from tasks.run import Run
@@ -125,7 +125,7 @@ def _flow(evaluation: Evaluation, ended: asyncio.Future[None]) -> Callable[[], A
         closing = asyncio.Event()
         updating = asyncio.ensure_future(_progress(evaluation, closing))
         try:
-            await _said(ended, pipeline(evaluation.parts(), _runner(evaluation.run), evaluation.at_once))
+            await _said(ended, evaluation.through(_runner(evaluation.run)))
             closing.set()
             await _artifacts(evaluation)
             await updating

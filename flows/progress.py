@@ -50,7 +50,7 @@ class Meter:
     @property
     def share(self) -> float:
         """How much of the run is done, 0 to 1."""
-        total = len(self._run.benchmark.stories) + 3 * self._questions
+        total = self._questions if self._run.method else len(self._run.benchmark.stories) + 3 * self._questions
         return sum(self._run.done[stage] for stage in _MEASURED) / max(1, total)
 
     async def tick(self) -> None:
@@ -72,11 +72,9 @@ class Meter:
 
     def _words(self) -> str:
         done = self._run.done
-        words = [
-            f"{done['abstraction']} stories read, {done['answering']} of {self._questions} questions answered",
-            *_sent(self._client),
-        ]
-        return " · ".join(words)
+        read = [] if self._run.method else [f"{done['abstraction']} stories read"]
+        answered = f"{done['answering']} of {self._questions} questions answered"
+        return " · ".join([", ".join([*read, answered]), *_sent(self._client)])
 
 
 def _sent(client: ChatClient | None) -> list[str]:

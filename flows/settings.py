@@ -16,10 +16,17 @@ from rectom.errors import SettingsError
 from rectom.llm.budget import Budget
 from rectom.llm.request import ModelId, Sampling, Structured
 from rectom.reader.base import STEPS
-from rectom.rules import DEFAULT, PRESETS, Rules
+from rectom.rules import PRESETS, Rules
 
 RULES = "rules"
 MODEL = "model"
+
+#: The methods: ours, and those that it is compared with.
+RECTOM = "rectom"
+METHODS = (RECTOM, "cot")
+
+#: What can be exchanged in a benchmark (see `rectom.benchmarks.permute`).
+PERMUTABLE = ("choices", "names", "containers")
 
 #: How requests travel: over HTTP as they come, as jobs of the Batch API, or through files in a folder.
 LIVE, BATCH, BATCH_FILE = "live", "batch", "batch-file"
@@ -50,21 +57,25 @@ class Endpoint:
 class Settings:
     """What a run depends on, and where it is kept.
 
-    `model` is the name on the command line: a declared model, a name that the server knows, or `rules` for no model
-    at all; `served_as` is what the server is asked for. `readers` gives single steps to `rules` or `model`. `rules`
-    names a preset. `window` is the number of lines an abstraction call gets, None for the whole story. `samples` is
-    how often every question is answered anew. `cache` and `runs` are folders.
+    `permuted` is what is exchanged in the benchmark, by `seed`. `method` is one of METHODS. `model` is the name on the
+    command line: a declared model, a name that the server knows, or `rules` for no model at all; `served_as` is
+    what the server is asked for. `readers` gives single steps to `rules` or `model`. `rules` names a preset, or is
+    empty for those of the benchmark's kind of text. `window` is the number of lines an abstraction call gets, None for
+    the whole story. `samples` is how often every question is answered anew. `cache` and `runs` are folders.
     """
 
     benchmark: str = "hitom"
     subset: str = "400"
+    permuted: tuple[str, ...] = ()
+    seed: int = 0
     data: Path | None = None
+    method: str = RECTOM
     model: str = RULES
     served_as: str = ""
     identity: str | None = None
     revision: str = ""
     readers: Mapping[str, str] = field(default_factory=dict)
-    rules: str = DEFAULT
+    rules: str = ""
     window: int | None = None
     sampling: Sampling = field(default_factory=Sampling)
     samples: int = 1
@@ -92,8 +103,10 @@ class Settings:
                 raise SettingsError(f"--reader {step}=model needs a model: give --model NAME and --base-url URL")
         return {step: self.readers.get(step, usual) for step in STEPS}
 
-    def rule_set(self) -> Rules:
-        """The rules of the preset. Raises SettingsError if there is none of that name."""
+    def rule_set(self) -> Rules | None:
+        """The rules of the preset, None if none is named. Raises SettingsError if there is none of that name."""
+        if not self.rules:
+            return None
         if self.rules not in PRESETS:
             raise SettingsError(f"there are no rules {self.rules!r}; there are {', '.join(PRESETS)}")
         return PRESETS[self.rules]
@@ -105,7 +118,7 @@ class Settings:
 
     def asks_a_model(self) -> bool:
         """Whether any step goes to a model."""
-        return MODEL in self.by_step().values()
+        return self.method != RECTOM or MODEL in self.by_step().values()
 
     def fields(self) -> dict[str, Any]:
         """What the results depend on, for the manifest; no addresses, no keys, no places on this machine."""
@@ -118,14 +131,19 @@ class Settings:
             "repairs": self.repairs,
             "window": self.window,
         }
+        rectom = {"rules": self.rules or self.benchmark, "readers": self.by_step()}
         return {
-            "benchmark": f"{self.benchmark}/{self.subset}",
+            "benchmark": f"{self.benchmark}/{self.named_subset}",
             "limit": self.limit,
-            "method": "rectom",
-            "rules": self.rules,
-            "readers": self.by_step(),
+            "method": self.method,
+            **(rectom if self.method == RECTOM else {}),
             **(model if self.asks_a_model() else {"model": RULES}),
         }
+
+    @property
+    def named_subset(self) -> str:
+        """The subset, with what is permuted in it: `400+names.7`."""
+        return "+".join([self.subset, *(f"{what}.{self.seed}" for what in self.permuted)])
 
     def run_name(self, data_digest: str) -> str:
         """The name given, or one that the same settings and data always get, so that a rerun takes the run up."""
@@ -135,7 +153,7 @@ class Settings:
             return self.name
         mark = sha256(orjson.dumps([self.fields(), data_digest], option=orjson.OPT_SORT_KEYS)).hexdigest()[:6]
         model = re.sub(r"[^\w.-]+", "-", self.model)
-        return f"{self.benchmark}-{self.subset}.rectom.{model}.{mark}"
+        return f"{self.benchmark}-{self.named_subset}.{self.method}.{model}.{mark}"
 
 
 def _drawn(sampling: Sampling) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rectom.perspective import Observability, Perspective
 
 
 def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
-    """`[{"kind", "added", "removed"} | {"kind", "occurrence"}]`."""
+    """`[{"kind", "added", "removed"} | {"kind", "occurrence"} | {"kind", "occurrence", "added", "removed"}]`."""
     return [_event_to_json(event) for event in events]
 
 
@@ -22,15 +22,17 @@ def events_from_json(data: Sequence[Mapping[str, Any]]) -> tuple[Event, ...]:
 
 
 def _event_to_json(event: Event) -> dict[str, Any]:
+    changes: dict[str, Any] = {"added": printed(event.delta.added), "removed": printed(event.delta.removed)}
     if event.occurrence:
-        return {"kind": str(event.kind), "occurrence": str(event.occurrence)}
-    return {"kind": str(event.kind), "added": printed(event.delta.added), "removed": printed(event.delta.removed)}
+        changes = {"occurrence": str(event.occurrence), **(changes if event.delta else {})}
+    return {"kind": str(event.kind), **changes}
 
 
 def _event_from_json(data: Mapping[str, Any]) -> Event:
-    if "occurrence" in data:
-        return Event(Kind(data["kind"]), occurrence=Fact.parse(data["occurrence"]))
-    return Event(Kind(data["kind"]), Delta(state_from_json(data["added"]), state_from_json(data["removed"])))
+    said = data.get("occurrence")
+    bare = said and "added" not in data
+    delta = Delta() if bare else Delta(state_from_json(data["added"]), state_from_json(data["removed"]))
+    return Event(Kind(data["kind"]), delta, Fact.parse(said) if said else None)
 
 
 def state_from_json(facts: Iterable[str]) -> State:

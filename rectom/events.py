@@ -39,8 +39,10 @@ class Delta:
 class Event:
     """An abstracted line e_t.
 
-    `delta` is empty for a transient event; `occurrence` is empty for a persistent one, and otherwise the
-    communication as a fact: `public_claim(speaker,fact)` or `private_tell(speaker,listener,fact)`.
+    `occurrence` is empty for a persistent event, and otherwise what happens as a fact: a communication,
+    `public_claim(speaker,fact)`, `private_tell(speaker,listener,fact)` or `says(speaker,fact)` for those present;
+    or what the text says of somebody's perception, `perceives(character,fact)` or `misses(character,fact)`.
+    The `delta` of a transient event is empty, except that an utterance may come with entries and exits.
     A line that matters to nobody's beliefs is a persistent event with an empty delta.
     """
 
@@ -50,14 +52,12 @@ class Event:
 
     def __str__(self) -> str:
         """The event facts in the paper's notation: `+in(ball,box)`, `-in_room(Anne,hall)`, a communication, or `-`."""
-        if self.occurrence:
-            return str(self.occurrence)
         signs = [f"+{f}" for f in printed(self.delta.added)] + [f"-{f}" for f in printed(self.delta.removed)]
-        return " ".join(signs) or "-"
+        return " ".join([*map(str, filter(None, [self.occurrence])), *signs]) or "-"
 
     @property
     def speaker(self) -> str | None:
-        """Who speaks, in a transient event."""
+        """Who speaks, or perceives, in a transient event."""
         return str(self.occurrence.args[0]) if self.occurrence else None
 
     @property
@@ -69,9 +69,16 @@ class Event:
 
     @property
     def proposition(self) -> Fact | None:
-        """The fact that a transient event states."""
-        last = self.occurrence.args[-1] if self.occurrence else None
+        """The fact that a transient event makes known to whom it reaches."""
+        if self.occurrence is None or self.occurrence.predicate == "misses":
+            return None
+        last = self.occurrence.args[-1]
         return last if isinstance(last, Fact) else None
+
+    @property
+    def is_said_aloud(self) -> bool:
+        """Whether it is an utterance that reaches those who are present."""
+        return self.occurrence is not None and self.occurrence.predicate == "says"
 
     @property
     def moves(self) -> State:
@@ -95,6 +102,22 @@ def public_claim(speaker: str, proposition: Fact) -> Event:
 def private_tell(speaker: str, listener: str, proposition: Fact) -> Event:
     """The transient event `private_tell(speaker,listener,proposition)`."""
     return Event(Kind.TRANSIENT, occurrence=Fact("private_tell", (speaker, listener, proposition)))
+
+
+def says(speaker: str, proposition: Fact, joined: Iterable[Fact] = (), left: Iterable[Fact] = ()) -> Event:
+    """The transient event `says(speaker,proposition)`; with it some may have come, or go when it is said."""
+    occurrence = Fact("says", (speaker, proposition))
+    return Event(Kind.TRANSIENT, Delta(frozenset(joined), frozenset(left)), occurrence)
+
+
+def perceives(character: str, proposition: Fact) -> Event:
+    """The transient event `perceives(character,proposition)`."""
+    return Event(Kind.TRANSIENT, occurrence=Fact("perceives", (character, proposition)))
+
+
+def misses(character: str, proposition: Fact) -> Event:
+    """The transient event `misses(character,proposition)`: the text says that it goes unnoticed."""
+    return Event(Kind.TRANSIENT, occurrence=Fact("misses", (character, proposition)))
 
 
 def settle(events: Sequence[Event]) -> tuple[Event, ...]:

@@ -1,12 +1,13 @@
 """Symbolic facts, parsed and printed, and the states that they make up.
 
-A fact is a predicate over names or over other facts: `in(ball,box)`, `in_room(Anne,kitchen)`,
-`private_tell(Anne,Bob,in(ball,box))`. A state is a set of facts, read under the closed-world assumption:
-what it does not hold is false.
+A fact is a predicate over names, words or other facts: `in(ball,box)`, `in_room(Anne,kitchen)`,
+`private_tell(Anne,Bob,in(ball,box))`, `said(Anne,3,"I have a dog.")`. A state is a set of facts, read under the
+closed-world assumption: what it does not hold is false.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,21 +15,25 @@ from typing import Final, TypeAlias
 
 from rectom.errors import FormulaError
 
-#: Predicates that hold for one value at a time: an object is in one container, a character in one room.
-FUNCTIONAL: Final = frozenset({"in", "in_room", "at"})
+#: Predicates that hold for one value at a time: an object is in one container, a character in one room, a container
+#: holds one thing, a thing is in one condition.
+FUNCTIONAL: Final = frozenset({"in", "in_room", "at", "contains", "is"})
 
 _NAME = re.compile(r"\w[\w'.-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A predicate over names and facts, such as `in(ball,box)`. Prints in the notation that `parse` reads."""
+    """A predicate over names and facts, such as `in(ball,box)`. Prints in the notation that `parse` reads.
+
+    An argument that is no name, such as the words of an utterance, stands in double quotes, as in JSON.
+    """
 
     predicate: str
     args: tuple[str | Fact, ...]
 
     def __str__(self) -> str:
-        return f"{self.predicate}({','.join(map(str, self.args))})"
+        return f"{self.predicate}({','.join(map(_printed, self.args))})"
 
     @property
     def slot(self) -> tuple[str, str] | None:
@@ -50,6 +55,17 @@ class Fact:
 State: TypeAlias = frozenset[Fact]
 
 EMPTY: Final[State] = frozenset()
+
+
+def _printed(argument: str | Fact) -> str:
+    if isinstance(argument, Fact) or _NAME.fullmatch(argument):
+        return str(argument)
+    return json.dumps(argument, ensure_ascii=False)
+
+
+def said(speaker: str, number: int, words: str) -> Fact:
+    """`said(speaker,number,"words")`: what somebody who heard it knows of the utterance in a line."""
+    return Fact("said", (speaker, str(number), words))
 
 
 def inside(thing: str, container: str) -> Fact:
@@ -112,6 +128,9 @@ def read_name(text: str, start: int) -> tuple[str, int]:
 
 
 def _read_argument(text: str, start: int, depth: int) -> tuple[str | Fact, int]:
+    start = _skip(text, start)
+    if text[start : start + 1] == '"':
+        return _read_words(text, start)
     name, place = read_name(text, start)
     after = _skip(text, place)
     if text[after : after + 1] == "(":
@@ -124,3 +143,11 @@ def _skip(text: str, place: int) -> int:
     while place < len(text) and text[place].isspace():
         place += 1
     return place
+
+
+def _read_words(text: str, start: int) -> tuple[str, int]:
+    try:
+        words, place = json.JSONDecoder().raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise FormulaError(f"a quotation that does not end well at {start} in {text!r} ({error.msg})") from None
+    return str(words), _skip(text, place)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rectom.events import Delta, Event, Kind
+from rectom.events import Delta, Event
 from rectom.facts import EMPTY, Fact, State, superseded
 from rectom.rules import Rules, Scope
 from rectom.setting import NOWHERE, Setting, setting_of
@@ -163,13 +163,18 @@ def _sight(source: Perspective, step: int, room: str | None, rules: Rules) -> Si
         return None
     if rules.scope is Scope.STATE:
         return Sight(source.states[step], EVERYWHERE)
-    containers = frozenset(container for container, place in source.setting.places.items() if place == room)
+    places = source.setting.places if rules.scope is Scope.ROOM else {}
+    containers = frozenset(container for container, place in places.items() if place == room)
     seen = Sight(EMPTY, room, containers)
     return Sight(frozenset(filter(seen.covers, source.states[step])), room, containers)
 
 
 def _witnessed(event: Event, sight: Sight | None) -> bool:
-    """A persistent event is observable if its paired state is: as far as that state shows what changed."""
+    """A persistent event is observable if its paired state is: as far as that state shows what changed. An utterance
+    is heard by those who observe the state.
+    """
+    if event.is_said_aloud:
+        return sight is not None
     return sight is not None and any(sight.covers(fact) for fact in event.delta.added | event.delta.removed)
 
 
@@ -195,7 +200,7 @@ async def complete(observation: Observation, source: Perspective, observer: Obse
 
 def _inherit(belief: State, event: Event | None) -> State:
     """The persistent half of f_com: ŝ_{t-1}, changed by Eq. 1 if the event was observed."""
-    if event is None or event.kind is Kind.TRANSIENT:
+    if event is None:
         return belief
     return event.delta.apply(belief - superseded(belief, event.delta.added))
 

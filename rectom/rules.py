@@ -19,6 +19,7 @@ class Scope(StrEnum):
 
     STATE = "state"  #: the whole state, as the paper's example prints it
     ROOM = "room"  #: who is in the room, and every object whose container stands in it
+    PRESENCE = "presence"  #: who is there, and nothing else: what changes is learnt from events alone
 
 
 class Waiting(StrEnum):

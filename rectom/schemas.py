@@ -47,10 +47,11 @@ def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
     return presence, location
 
 
-def abstraction(words: Vocabulary, count: int) -> ReplyModel:
-    """`{"steps": [...]}`: an entry for each of `count` lines, persistent or transient."""
+def abstraction(words: Vocabulary, count: int, more: Sequence[str] = ()) -> ReplyModel:
+    """`{"steps": [...]}`: an entry for each of `count` lines, persistent or transient; `more` are further facts."""
     presence, location = world_facts(words)
-    facts, who = _list_of(one_of([] if words.open else presence + location)), one_of(words.characters)
+    facts = _list_of(one_of([] if words.open else [*presence, *location, *more]))
+    who = one_of(words.characters)
     line = Annotated[int, Field(ge=1, le=count)]
     kinds: list[ReplyModel] = [
         create_model(
@@ -83,6 +84,37 @@ def abstraction(words: Vocabulary, count: int) -> ReplyModel:
 def _transient(name: str, line: Any, fields: dict[str, Any]) -> ReplyModel:
     every: dict[str, Any] = {"line": (line, ...), "event_type": (_word("transient"), ...), **fields}
     return create_model(name, __base__=Strict, **every)
+
+
+def happenings(words: Vocabulary, count: int) -> ReplyModel:
+    """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception."""
+    who, anything = one_of(words.characters), _list_of(str)
+    line = Annotated[int, Field(ge=1, le=count)]
+    changed = create_model(
+        "Persistent",
+        __base__=Strict,
+        line=(line, ...),
+        event_type=(_word("persistent"), ...),
+        added_facts=anything,
+        removed_facts=anything,
+    )
+    fact: dict[str, Any] = {"fact": (str, ...)}
+    perception = {"event": (Literal["perceives", "misses"], ...), "character": (who, ...), **fact}
+    told = {"event": (_word("private_tell"), ...), "speaker": (who, ...), "listener": (who, ...), **fact}
+    claimed = {"event": (_word("public_claim"), ...), "speaker": (who, ...), **fact}
+    kinds: list[ReplyModel] = [changed]
+    if words.characters:
+        kinds.append(_transient("Perception", line, perception))
+        kinds += [_transient("PublicClaim", line, claimed), _transient("PrivateTell", line, told)]
+    return create_model("Abstraction", __base__=Strict, steps=_list_of(reduce(or_, kinds), count, count))
+
+
+def comings(people: Sequence[str], count: int) -> ReplyModel:
+    """`{"start", "changes": [{"line", "joins", "leaves"}]}`: who takes part in a conversation of `count` lines."""
+    who = _list_of(one_of(people))
+    line = Annotated[int, Field(ge=1, le=count)]
+    change = create_model("Change", __base__=Strict, line=(line, ...), joins=who, leaves=who)
+    return create_model("Abstraction", __base__=Strict, start=who, changes=_list_of(change, most=count))
 
 
 def chain(mentions: Sequence[str]) -> ReplyModel:
@@ -118,6 +150,11 @@ def reduction() -> ReplyModel:
 def answer(facts: Iterable[str], choices: Sequence[str]) -> ReplyModel:
     """`{"fact", "answer"}`: the fact that decides, and the option that it names."""
     return create_model("Answer", __base__=Strict, fact=(one_of([*facts, "none"]), ...), answer=(one_of(choices), ...))
+
+
+def choice(letters: Sequence[str]) -> ReplyModel:
+    """`{"reason", "answer"}`: why, in a sentence, and the letter of the option."""
+    return create_model("Answer", __base__=Strict, reason=(str, ...), answer=(one_of(letters), ...))
 
 
 def _word(value: str) -> Any:

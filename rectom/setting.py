@@ -30,10 +30,12 @@ def setting_of(events: Sequence[Event]) -> Setting:
 def _places(events: Sequence[Event]) -> dict[str, str]:
     """A container stands in the room entered last when a persistent event puts something into it.
 
-    One that is only spoken of stands where the object's true container stands.
+    One that is only spoken of stands where the object's true container stands. A place that the text itself tells,
+    `at(container,room)`, counts before that.
     """
     places: dict[str, str] = {}
     objects: dict[str, str] = {}
+    told: dict[str, str] = {}
     room = ""
     for event in events:
         room = next((r for r in map(_entered, event.delta.added) if r), room)
@@ -42,7 +44,8 @@ def _places(events: Sequence[Event]) -> dict[str, str]:
         said = event.proposition
         if said and said.predicate == "in" and str(said.args[1]) not in places:
             places[str(said.args[1])] = places.get(objects.get(str(said.args[0]), ""), room)
-    return places
+        told |= {str(fact.args[0]): str(fact.args[1]) for fact in event.delta.added if fact.predicate == "at"}
+    return places | told
 
 
 def _entered(fact: Fact) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rectom import grammar
 from rectom.errors import StoryError
@@ -20,14 +20,14 @@ _NO_NAMES = frozenset(
 )
 
 
-def words_of(lines: Sequence[str]) -> Vocabulary:
+def words_of(lines: Sequence[str], read: Callable[[Sequence[str]], Vocabulary] = grammar.vocabulary) -> Vocabulary:
     """The names in some lines, by what they name.
 
-    In lines of Hi-ToM's grammar that is known. In other text every capitalised word may be a character, and the
-    vocabulary is open.
+    In lines of a grammar, Hi-ToM's unless another is given to `read` them, that is known. In other text every
+    capitalised word may be a character, and the vocabulary is open.
     """
     try:
-        return grammar.vocabulary(lines)
+        return read(lines)
     except StoryError:
         text = "\n".join(lines)
         names = dict.fromkeys(name for name in _NAME.findall(text) if name not in _NO_NAMES)

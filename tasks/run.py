@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from cache import Reason, Store, Verdict, compare, digest
 from rectom.benchmarks.base import Benchmark
+from rectom.methods.base import Method
 from rectom.reader.base import Reader
 from rectom.story import Question, Story, Vocabulary
-from rectom.words import words_of
+from rectom.task import task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,14 +55,16 @@ class Blocked(Exception):
 class Run:
     """Everything that the stages of one run share.
 
-    `dry` plans without sending or storing anything. `forced` names stages whose results are computed again;
-    `retry_failed` asks anew for what failed before. `suffix` tells samples of one benchmark apart.
-    `ended` is told the stage and the item of everything that ends; `done` counts them by stage.
+    `by` reads for RecToM's stages; where there is a `method`, it answers instead. `dry` plans without sending or
+    storing anything. `forced` names stages whose results are computed again; `retry_failed` asks anew for what failed
+    before. `suffix` tells samples of one benchmark apart. `ended` is told the stage and the item of everything that
+    ends; `done` counts them by stage.
     """
 
     benchmark: Benchmark
-    reader: Reader
+    by: Reader | None
     store: Store
+    method: Method | None = None
     dry: bool = False
     forced: Collection[str] = ()
     retry_failed: bool = False
@@ -80,6 +83,13 @@ class Run:
         self._words: dict[str, Vocabulary] = {}
         self._decoded: dict[tuple[str, str], Any] = {}
 
+    @property
+    def reader(self) -> Reader:
+        """Who reads the semantic steps of Algorithm 1."""
+        if self.by is None:
+            raise RuntimeError("a run of another method has no reader")
+        return self.by
+
     def story(self, story_id: str) -> Story:
         """A story by id."""
         return self._stories[story_id]
@@ -95,7 +105,7 @@ class Run:
     def words(self, story_id: str) -> Vocabulary:
         """The vocabulary of a story."""
         if story_id not in self._words:
-            self._words[story_id] = words_of(self.story(story_id).lines)
+            self._words[story_id] = task(self.benchmark.task).words(self.story(story_id).lines)
         return self._words[story_id]
 
     def output(self, stage: str, item: str) -> Any:

@@ -144,7 +144,10 @@ def damaged(folder: Path) -> Path:
 Change = Callable[[Path], dict[str, object]]
 
 ERRORS: dict[str, tuple[Change, str]] = {
-    "no such file": (lambda _: {"data": "/nowhere.json"}, "no hitom data at /nowhere.json; give --data FILE"),
+    "no such file": (
+        lambda _: {"data": "/nowhere.json"},
+        "no hitom data (Hi-ToM_data.json) at /nowhere.json; give --data PATH",
+    ),
     "another schema": (lambda at: {"data": wrong_data(at)}, "is not in Hi-ToM's schema: data.0.prompting_type"),
     "no JSON": (lambda at: {"data": no_json(at)}, "is not JSON"),
     "a bad reader": (lambda _: {"reader": "guess=rules"}, "--reader guess=rules: a step is one of"),
@@ -174,7 +177,10 @@ def test_an_error_is_one_line_that_says_what_to_do(lab: Lab, change: Change, wor
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [("hitom/nosuch", "hitom has no subset 'nosuch'; it has 400"), ("tomi", "there is no benchmark 'tomi'")],
+    [
+        ("hitom/nosuch", "hitom has no subset 'nosuch'; it has 400"),
+        ("tomato", "there is no benchmark 'tomato'; there are hitom, bigtom"),
+    ],
 )
 def test_a_benchmark_that_there_is_not_is_named(lab: Lab, target: str, words: str) -> None:
     ended = call("run", target, *run_options(lab)[1:], "--plain")
@@ -216,7 +222,7 @@ def test_debug_shows_where_it_happened(lab: Lab, how: str) -> None:
     ended = execute(*arguments, "--debug") if how == "option" else execute(*arguments, RECTOM_DEBUG="1")
     assert ended.status == 1
     assert "Traceback" in ended.err
-    assert "no hitom data at /nowhere.json" in ended.errors[-1]
+    assert "no hitom data (Hi-ToM_data.json) at /nowhere.json" in ended.errors[-1]
 
 
 def test_a_full_disk_is_one_line_and_what_was_paid_for_stays(lab: Lab) -> None:

@@ -19,7 +19,19 @@ LINE = ["run", "benchmark", "subset", "method", "model", "questions", "correct",
 LINE += ["calls", "tokens", "wall_s"]
 CALLS = ["sent", "cached", "shared", "retried"]
 TOKENS = ["prompt", "completion", "reasoning", "cached", "billed", "standalone"]
-RESULT = ["id", "story_id", "order", "gold", "predicted", "correct", "failed_step", "calls", "tokens"]
+RESULT = [
+    "id",
+    "story_id",
+    "order",
+    "gold",
+    "predicted",
+    "correct",
+    "failed_step",
+    "calls",
+    "tokens",
+    "group",
+    "ballot",
+]
 
 
 @pytest.fixture(scope="module")
@@ -378,7 +390,7 @@ def test_a_run_that_was_ended_by_its_server_goes_on_where_it_was(tmp_path: Path,
     ("changes", "words"),
     [
         ({"subset": "nosuch"}, "hitom has no subset 'nosuch'"),
-        ({"data": Path("/nowhere.json")}, "no hitom data at /nowhere.json; give --data FILE"),
+        ({"data": Path("/nowhere.json")}, r"no hitom data \(Hi-ToM_data.json\) at /nowhere.json; give --data PATH"),
     ],
 )
 def test_data_that_is_not_there_is_named(tmp_path: Path, data: Path, changes: dict[str, Any], words: str) -> None:
@@ -387,8 +399,8 @@ def test_data_that_is_not_there_is_named(tmp_path: Path, data: Path, changes: di
 
 
 def test_another_benchmark_is_named(tmp_path: Path, data: Path) -> None:
-    with pytest.raises(SettingsError, match="there is no benchmark 'tomi'; there is hitom"):
-        Lab(tmp_path, data).run(benchmark="tomi")
+    with pytest.raises(DataError, match="there is no benchmark 'tomato'; there are hitom, bigtom"):
+        Lab(tmp_path, data).run(benchmark="tomato")
 
 
 # Through the command line.

@@ -21,25 +21,36 @@ from rectom import grammar
 from rectom.benchmarks import hitom
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import DataError, StoryError
+from rectom.reader.dialogue import utterance
 from rectom.results.outcome import Trace
 from rectom.story import Question, Story
 from tasks.run import Run, running
 
 _ID = "asked"
+_KINDS = ("hitom", "story", "dialogue")
 
 
 @click.command(name="ask")
 @click.argument("story_file", type=click.Path(path_type=Path, allow_dash=True))
 @click.argument("question")
 @click.option("--choices", default="", help="The options: `box, basket` or `A. box, B. basket`.")
+@click.option(
+    "--text",
+    "kind",
+    type=click.Choice(["auto", *_KINDS]),
+    default="auto",
+    show_default=True,
+    help="The kind of text: lines of Hi-ToM's grammar, a natural story, a dialogue (`Name: words` lines).",
+)
 @reading_options
-def command(story_file: Path, question: str, choices: str, **options: Any) -> int:
+def command(story_file: Path, question: str, choices: str, kind: str, **options: Any) -> int:
     """Ask QUESTION about the story in STORY_FILE (`-` for standard input): an event a line, numbered or not."""
     from rectom.results import show
 
     story = Story.parse(_read(story_file), _ID)
     asked = Question(_ID, _ID, question.strip(), _choices(choices, story))
-    trace = loop.run(_ask(settings_from(options), story, asked))
+    kind = _kind(story) if kind == "auto" else kind
+    trace = loop.run(_ask(settings_from(options), story, asked, kind))
     if trace.perspectives is not None:
         Console().print(show.table(trace.to_json()))
     if trace.failure:
@@ -48,11 +59,22 @@ def command(story_file: Path, question: str, choices: str, **options: Any) -> in
     return 0
 
 
-async def _ask(settings: Settings, story: Story, asked: Question) -> Trace:
-    benchmark = Benchmark("ask", _ID, (story,), (asked,), hitom.note())
+def _kind(story: Story) -> str:
+    """A dialogue if most lines are utterances, Hi-ToM if its grammar reads all of them, and otherwise a story."""
+    if 2 * sum(utterance(line) is not None for line in story.lines) > len(story.lines):
+        return "dialogue"
+    try:
+        grammar.vocabulary(story.lines)
+    except StoryError:
+        return "story"
+    return "hitom"
+
+
+async def _ask(settings: Settings, story: Story, asked: Question, kind: str) -> Trace:
+    benchmark = Benchmark("ask", _ID, (story,), (asked,), hitom.note() if kind == "hitom" else "", task=kind)
     with Store(settings.cache) as store:
         async with open_client(settings, store) as client:
-            run = Run(benchmark, reader_of(settings, client, benchmark.note), store)
+            run = Run(benchmark, reader_of(settings, client, benchmark), store)
             with running(run):
                 await pipeline([[story.id]], run_plainly)
     return trace_of(run, asked.id)

@@ -12,7 +12,7 @@ from rich.table import Table
 from cache import Reason, Store
 from flows import loop
 from flows.evaluate import load_benchmark
-from flows.model import open_client, reader_of
+from flows.model import method_of, open_client, reader_of
 from flows.options import run_options, settings_from
 from flows.pipeline import STAGES, pipeline, run_plainly, shards
 from flows.settings import Settings
@@ -38,10 +38,12 @@ async def _plan(settings: Settings) -> Run:
     benchmark = load_benchmark(settings)
     with Store(settings.cache) as store:
         async with open_client(settings, store, offline=True) as client:
-            reader = reader_of(settings, client, benchmark.note)
-            run = Run(benchmark, reader, store, dry=True, forced=settings.forced, retry_failed=settings.retry_failed)
+            method = method_of(settings, client, benchmark)
+            reader = None if method else reader_of(settings, client, benchmark)
+            forced, anew = settings.forced, settings.retry_failed
+            run = Run(benchmark, reader, store, method, dry=True, forced=forced, retry_failed=anew)
             with running(run):
-                await pipeline(shards(run, settings.shard), run_plainly)
+                await pipeline(shards(run, settings.shard), run_plainly, answers_only=method is not None)
     return run
 
 
@@ -50,7 +52,7 @@ def _table(run: Run) -> Table:
     for name, justify in (("stage", "left"), ("items", "right"), ("in the store", "right"), ("to compute", "right")):
         table.add_column(name, justify="right" if justify == "right" else "left")
     table.add_column("why", overflow="fold")
-    for stage in STAGES:
+    for stage in STAGES if run.method is None else ("answering",):
         verdicts = [verdict for (name, _), verdict in run.verdicts.items() if name == stage]
         hits = sum(verdict.reason is Reason.HIT for verdict in verdicts)
         why = Counter(str(verdict) for verdict in verdicts if verdict.reason is not Reason.HIT)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from rectom.benchmarks.base import Benchmark, digest_of
@@ -18,7 +18,9 @@ class Source:
     """A file of a benchmark as its authors publish it.
 
     `file` is its path in the benchmark's folder; `addresses` where it is to be had, the best first; `sha256` (hex)
-    and `size` (bytes) are of what lies there. Where that is an archive, `member` is the file's path in it.
+    and `size` (bytes) are of what lies there, and empty and 0 where they are not known. Where that is an archive,
+    `.tar.gz` or `.zip`, `member` is the file's path in it. Raises DataError if `file` leads out of the folder, or there
+    is no address.
     """
 
     file: str
@@ -27,6 +29,13 @@ class Source:
     size: int
     member: str = ""
 
+    def __post_init__(self) -> None:
+        path = PurePosixPath(self.file)
+        if not path.name or path.is_absolute() or ".." in path.parts:
+            raise DataError(f"the file {self.file!r} of a benchmark does not lie in its folder; give a path below it")
+        if not self.addresses:
+            raise DataError(f"the file {self.file} of a benchmark has no address; give one, or leave the source out")
+
 
 class Files:
     """The files of one benchmark on this machine: in the folder `where`, or `where` is itself the only one."""
@@ -34,7 +43,7 @@ class Files:
     def __init__(self, name: str, where: Path) -> None:
         self.name = name
         self.where = where
-        self._read: dict[str, str] = {}
+        self._read: dict[str, str] = {}  # the sha256 of what was read, by the name asked for
 
     @property
     def digest(self) -> str:
@@ -45,10 +54,13 @@ class Files:
 
     def path(self, *names: str) -> Path:
         """Where the first of some files is that there is. Raises DataError, with what to do, if there is none."""
+        return self._find(names)[1]
+
+    def _find(self, names: Sequence[str]) -> tuple[str, Path]:
         for name in names:
             for path in self._places(name):
                 if path.is_file():
-                    return path
+                    return name, path
         raise DataError(
             f"no {self.name} data ({' or '.join(names)}) at {self.where}; give --data PATH, or set RECTOM_DATA to the "
             f"file or its folder, or run: rectom data get {self.name}"
@@ -56,18 +68,19 @@ class Files:
 
     def read(self, *names: str) -> bytes:
         """The bytes of the first of some files that there is. Raises DataError if there is none or it is unreadable."""
-        path = self.path(*names)
+        name, path = self._find(names)
         try:
             data = path.read_bytes()
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}; give --data PATH") from None
-        self._read[path.name] = digest_of(data)
+        self._read[name] = digest_of(data)
         return data
 
     def _places(self, name: str) -> list[Path]:
         if self.where.is_file():
-            beside = self.where.parent / Path(name).name
-            return [beside if self._read else self.where]
+            # The path given is the file that is read first; others lie beside it.
+            first = next(iter(self._read), name)
+            return [self.where if name == first else self.where.parent / Path(name).name]
         return [self.where / self.name / name, self.where / name]
 
 
@@ -76,7 +89,8 @@ class Adapter:
     """A benchmark as RecToM knows it.
 
     `load` reads one of the `subsets` (each with a line that says what it is) from the files. `licence` is that of the
-    data. A package offers an adapter under the entry point group `rectom.benchmarks`.
+    data. `audit` examines the labels and returns what it found, a line each. A package offers an adapter under the
+    entry point group `rectom.benchmarks`. Raises DataError if `default` is no subset.
     """
 
     name: str
@@ -87,6 +101,10 @@ class Adapter:
     licence: str
     sources: tuple[Source, ...] = ()
     audit: Callable[[Files], list[str]] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.default not in self.subsets:
+            raise DataError(f"{self.name} has no subset {self.default!r}, which is to be its default")
 
     def open(self, subset: str, where: Path | None = None) -> Benchmark:
         """Read a subset from the files at `where`, or where RECTOM_DATA or the user's data folder has them.
@@ -99,8 +117,13 @@ class Adapter:
 
     def files(self, where: Path | None = None) -> Files:
         """The benchmark's files on this machine."""
-        said = os.environ.get("RECTOM_DATA")
-        return Files(self.name, where or (Path(said).expanduser() if said else data_folder()))
+        return Files(self.name, where or data_place())
+
+
+def data_place() -> Path:
+    """Where benchmark files are looked for: what RECTOM_DATA says, a file or a folder, or else the user's folder."""
+    said = os.environ.get("RECTOM_DATA")
+    return Path(said).expanduser() if said else data_folder()
 
 
 def data_folder() -> Path:

@@ -1,145 +1,192 @@
-"""Where benchmark files come from, and where they are on this machine."""
+"""Downloading a benchmark's files from where its authors publish them, and telling whether a file is the published."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from itertools import groupby
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, Final
+from secrets import token_hex
+from typing import Final, Literal, TypeAlias
 
 import aiohttp
 
-from rectom.benchmarks.base import digest_of
+from rectom.benchmarks.adapter import Adapter, Files, Source
+from rectom.benchmarks.archive import unpack
 from rectom.errors import DataError
 
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A benchmark file: its official addresses, best first; its name, sha256 (hex) and size in bytes; its licence."""
-
-    addresses: tuple[str, ...]
-    file: str
-    sha256: str
-    size: int
-    licence: str
-
-
-SOURCES: Final[dict[str, Source]] = {
-    "hitom": Source(
-        addresses=(
-            "https://raw.githubusercontent.com/ying-hui-he/Hi-ToM_dataset/main/Hi-ToM_data.json",
-            "https://huggingface.co/datasets/Hi-ToM/Hi-ToM_Dataset/resolve/main/Hi-ToM_data.json",
-        ),
-        file="Hi-ToM_data.json",
-        sha256="1c4077bbcdf815b91dbb791b60dbce3920a98bd63317954ebf94a532d43cd573",
-        size=2_267_625,
-        licence="Apache-2.0",
-    ),
-}
-
-#: Told the bytes received so far and those that make the whole file.
-Progress = Callable[[int, int], None]
+#: Told the file's name, the bytes received so far and those that make the whole, or 0 where that is not known.
+Progress: TypeAlias = Callable[[str, int, int], None]
+Condition: TypeAlias = Literal["ok", "differs", "not checked", "missing"]
 
 _CHUNK: Final = 1 << 16
+#: The most bytes that a download may have whose size is not known, and that an archive may unpack to.
+_MOST: Final = 1 << 29
 #: Seconds to connect and between two chunks; a slow line may take as long as it needs for the whole.
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=20, sock_read=60)
 
 
-async def fetch(name: str, folder: Path, on_progress: Progress = lambda _got, _whole: None) -> Path:
-    """Download a benchmark file to `folder/name/` and return its path; an intact file there is left alone.
+async def fetch(
+    adapter: Adapter, folder: Path, on_progress: Progress = lambda _file, _got, _whole: None
+) -> tuple[Path, ...]:
+    """Download a benchmark's files to `folder/<name>/` and return their paths, in the order of its sources.
 
-    The file gets its name only when its size and sha256 are right. Raises DataError if no official address gives
-    it, or the folder cannot be written.
+    What is there and does not differ from what is published is left alone. A file gets its name only when it is
+    whole, and right as far as that can be told. Raises DataError if no address gives a file, or the folder cannot be
+    written; files downloaded before stay.
     """
-    source = _source(name)
-    target = folder / name / source.file
+    if not adapter.sources:
+        raise DataError(f"no address of {adapter.name} is known; give its files with --data PATH or RECTOM_DATA")
+    here = folder / adapter.name
+    wanted = [source for source in adapter.sources if condition(source, here / source.file) in {"missing", "differs"}]
     try:
-        if _intact(target, source):
-            return target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        faults = []
         async with aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=True) as session:
-            for address in source.addresses:
-                try:
-                    with _replacing(target) as part:
-                        await _receive(session, address, part, source, on_progress)
-                    return target
-                except (aiohttp.ClientError, TimeoutError, DataError) as fault:
-                    faults.append(f"{address}: {str(fault) or type(fault).__name__}")
+            download = _Download(adapter.name, here, session, on_progress)
+            for _, sources in groupby(wanted, key=lambda source: source.addresses):
+                await download.all_of(tuple(sources))
     except OSError as error:
-        raise DataError(f"cannot write {target}: {error.strerror}; choose another folder") from None
-    by_hand = f"download {source.addresses[0]} by hand and give --data FILE"
-    raise DataError(f"cannot download {name} ({'; '.join(faults)}); {by_hand}")
+        why = error.strerror or error
+        raise DataError(f"cannot write into {here}: {why}; choose another folder with --folder") from None
+    return tuple(here / source.file for source in adapter.sources)
 
 
-def find(name: str, given: Path | None = None) -> Path:
-    """The path of a benchmark file on this machine.
+def condition(source: Source, path: Path) -> Condition:
+    """Whether a file is the one published, by size and sha256.
 
-    It is the path given; or what RECTOM_DATA says, a file or a folder that holds `<name>/<file>` or `<file>`; or
-    lies in the user's data folder. Raises DataError, with these three ways, if there is none.
+    "not checked" is a file that cannot be read, or of which they are not known: those of a file that is published
+    in an archive are the archive's.
     """
-    source = _source(name)
-    said = os.environ.get("RECTOM_DATA")
-    where = given or (Path(said).expanduser() if said else data_folder())
-    for path in (where, where / name / source.file, where / source.file):
-        if path.is_file():
-            return path
-    raise DataError(
-        f"no {name} data at {where}; give --data FILE, or set RECTOM_DATA to the file or its folder, "
-        f"or run: rectom data get {name}"
-    )
+    try:
+        if not path.is_file():
+            return "missing"
+        size = path.stat().st_size
+        if not size or (source.size and not source.member and size != source.size):
+            return "differs"
+        if source.member or not source.sha256:
+            return "not checked"
+        with path.open("rb") as file:
+            return "ok" if file_digest(file, "sha256").hexdigest() == source.sha256 else "differs"
+    except OSError:
+        return "not checked"
 
 
-def data_folder() -> Path:
-    """Where the user's benchmark files lie: `$XDG_DATA_HOME/rectom`, usually `~/.local/share/rectom`."""
-    said = Path(os.environ.get("XDG_DATA_HOME", ""))
-    base = said if said.is_absolute() else Path.home() / ".local" / "share"
-    return base / "rectom"
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A published file, where it is on this machine (None if it is not), its size there in bytes, its condition."""
+
+    source: Source
+    path: Path | None
+    size: int
+    condition: Condition
 
 
-def _source(name: str) -> Source:
-    if name not in SOURCES:
-        raise DataError(f"no official address is known for {name!r}; there is one for {', '.join(SOURCES)}")
-    return SOURCES[name]
+def held(adapter: Adapter) -> tuple[Held, ...]:
+    """What of a benchmark's files is where RecToM looks for them, in the order of its sources."""
+    return tuple(_held(source, adapter.files()) for source in adapter.sources)
 
 
-def _intact(file: Path, source: Source) -> bool:
-    if not file.is_file() or file.stat().st_size != source.size:
-        return False
-    return digest_of(file.read_bytes()) == source.sha256
+def _held(source: Source, files: Files) -> Held:
+    try:
+        path = files.path(source.file)
+    except DataError:
+        return Held(source, None, 0, "missing")
+    found = condition(source, path)
+    # A path to one file stands for any; it is this one if it is called so, or is the very same.
+    if path == files.where and path.name != Path(source.file).name and found != "ok":
+        return Held(source, None, 0, "missing")
+    return Held(source, path, path.stat().st_size, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Download:
+    """Downloads into the folder of one benchmark."""
+
+    benchmark: str
+    folder: Path
+    session: aiohttp.ClientSession
+    on_progress: Progress
+
+    async def all_of(self, sources: Sequence[Source]) -> None:
+        """Get what lies at one place: a file, or an archive of several. DataError tells of all its addresses."""
+        first, faults = sources[0], []
+        for address in first.addresses:
+            try:
+                with _beside(self.folder / first.file) as part:
+                    await self._receive(address, part, first)
+                    for source in sources:
+                        self._put(part, source)
+                return
+            except (aiohttp.ClientError, TimeoutError, ConnectionError, DataError) as fault:
+                faults.append(f"{address}: {_words(fault)}")
+        raise DataError(f"cannot download {self.benchmark} ({'; '.join(faults)}); {self._by_hand(first)}")
+
+    async def _receive(self, address: str, part: Path, source: Source) -> None:
+        """Write what is at an address; DataError says what is wrong with it."""
+        digest, got, most = sha256(), 0, source.size or _MOST
+        async with self.session.get(address) as response:
+            if response.status != 200:
+                raise DataError(f"the server answers {response.status}")
+            whole = source.size or _length(response)
+            with part.open("xb") as file:
+                async for chunk in response.content.iter_chunked(_CHUNK):
+                    if not got and _is_page(chunk):
+                        raise DataError("a web page instead of the file (does the network ask for a login?)")
+                    got += len(chunk)
+                    if got > most:
+                        raise DataError(f"larger than {most} bytes")
+                    digest.update(chunk)
+                    file.write(chunk)
+                    self.on_progress(source.file, got, whole)
+        if not got or (source.size and got != source.size):
+            raise DataError(f"{got} bytes where the official file has {source.size or 'more'}")
+        if source.sha256 and digest.hexdigest() != source.sha256:
+            raise DataError(f"not the official file: the sha256 is {digest.hexdigest()}")
+
+    def _put(self, part: Path, source: Source) -> None:
+        """Give a file its name; if it is a member of an archive, take it out of it."""
+        target = self.folder / source.file
+        if not source.member:
+            part.replace(target)
+            return
+        with _beside(target) as unpacked:
+            with unpacked.open("xb") as file:
+                unpack(part, source.member, file, _MOST)
+            unpacked.replace(target)
+
+    def _by_hand(self, source: Source) -> str:
+        """What to do where nothing can be downloaded."""
+        target = self.folder / source.file
+        put = f"unpack {source.member} from it at {target}" if source.member else f"put it at {target}"
+        right = f"; sha256sum must say {source.sha256} of what you downloaded" if source.sha256 else ""
+        return (
+            f"behind a firewall set HTTPS_PROXY, or download {source.addresses[0]} by hand and {put}, or elsewhere "
+            f"and give --data PATH or RECTOM_DATA{right}"
+        )
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[IO[bytes]]:
-    """A temporary file that takes the target's place if all goes well, and otherwise is gone."""
-    with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as part:
-        temporary = Path(part.name)
-        try:
-            yield part
-            part.flush()
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+def _beside(target: Path) -> Iterator[Path]:
+    """A path in the target's folder for what is to take its place; what is left there in the end is deleted."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{token_hex(4)}")
+    try:
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
 
 
-async def _receive(
-    session: aiohttp.ClientSession, address: str, part: IO[bytes], source: Source, on_progress: Progress
-) -> None:
-    """Write the file at an address; DataError says what was wrong with it."""
-    digest, got = sha256(), 0
-    async with session.get(address) as response:
-        if response.status != 200:
-            raise DataError(f"the server answers {response.status}")
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            got += len(chunk)
-            if got > source.size:
-                raise DataError(f"larger than the {source.size} bytes of the official file")
-            digest.update(chunk)
-            part.write(chunk)
-            on_progress(got, source.size)
-    if digest.hexdigest() != source.sha256:
-        raise DataError(f"{got} bytes whose checksum is not that of the official file")
+def _words(fault: Exception) -> str:
+    if isinstance(fault, aiohttp.TooManyRedirects):
+        return "it redirects without end"
+    return str(fault) or type(fault).__name__
+
+
+def _length(response: aiohttp.ClientResponse) -> int:
+    """How many bytes will come, if the server says so: what it says of packed ones is their packed number."""
+    return 0 if "Content-Encoding" in response.headers else response.content_length or 0
+
+
+def _is_page(start: bytes) -> bool:
+    return start.lstrip()[:14].lower().startswith((b"<!doctype html", b"<html"))

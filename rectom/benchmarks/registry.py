@@ -44,4 +44,8 @@ def adapter(name: str) -> Adapter:
             raise DataError(f"the benchmark {name!r} of {point.value} cannot be loaded: {error}") from error
     if not isinstance(found, Adapter):
         raise DataError(f"the benchmark {name!r} is no Adapter but {type(found).__name__}")
+    if found.name != name:
+        raise DataError(
+            f"the benchmark {name!r} calls itself {found.name!r}; its package must offer it under that name"
+        )
     return found

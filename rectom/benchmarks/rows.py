@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -29,14 +30,14 @@ def text_of(data: bytes, file: str) -> str:
 def json_of(data: bytes, file: str) -> Any:
     """The JSON value of a file."""
     try:
-        return orjson.loads(data)
+        return orjson.loads(data.removeprefix(BOM_UTF8))
     except orjson.JSONDecodeError as error:
         raise DataError(f"{file} is not JSON: {error}; is it the right file?") from None
 
 
 def json_lines(data: bytes, file: str) -> Iterator[Numbered]:
     """The JSON values of a file that holds one a line; empty lines are skipped."""
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in enumerate(data.removeprefix(BOM_UTF8).splitlines(), 1):
         if line.strip():
             try:
                 yield number, orjson.loads(line)
@@ -61,6 +62,8 @@ def records(
     if missing := [column for column in columns if column not in header]:
         raise DataError(f"{file} has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
     for number, cells in rows:
+        if not cells:  # an empty line, as at the end of many files
+            continue
         if len(cells) != len(header):
             raise DataError(f"{file}, row {number}: {len(cells)} cells where the header has {len(header)}")
         yield number, dict(zip(header, cells, strict=True))

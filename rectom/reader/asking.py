@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from rectom import prompts, schemas
 from rectom.errors import EndpointBusy, EndpointFault, RequestRefused, StepFailure
-from rectom.llm import BadReply, ChatClient, ChatRequest, Message, ModelId, Reply, Sampling, ask_json
+from rectom.llm import BadReply, ChatClient, ChatRequest, Message, ModelId, Outcome, Reply, Sampling, ask_json
 from rectom.schemas import ReplyModel
 
 T = TypeVar("T")
@@ -141,6 +141,20 @@ class Asker:
             raise StepFailure(name, str(error)) from None
         self._note(name, found.replies)
         return found.value
+
+    async def say(self, name: str, **fields: str) -> str:
+        """Fill a prompt and ask for a reply in words. Raises as `ask` does, also for a reply that is no answer."""
+        system, user = prompts.load(self._benchmark, name).fill(**fields)
+        messages = (Message("system", system), Message("user", user))
+        request = ChatRequest(self._model, messages, self._sampling, self._sample)
+        try:
+            reply = await self._client.ask(request, fresh=_anew.get())
+        except (EndpointBusy, EndpointFault, RequestRefused) as error:
+            raise StepFailure(name, str(error)) from None
+        self._note(name, [reply])
+        if reply.outcome is not Outcome.OK:
+            raise StepFailure(name, f"the reply is {reply.outcome}")
+        return reply.text
 
     def _note(self, name: str, replies: list[Reply]) -> None:
         calls = _calls.get(None)

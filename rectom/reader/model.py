@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rectom import prompts, schemas
 from rectom.errors import FormulaError, StepFailure
@@ -29,7 +29,7 @@ PROMPTS: Final = {
     "answer": ("answer",),
 }
 
-#: The choices of the rules that a step's prompt says in words.
+#: The choices of the rules that a step's prompt says in words, for Hi-ToM.
 _SAID: Final[dict[str, tuple[str, ...]]] = {
     "observe": ("waiting",),
     "revise": ("trust", "depth", "speaker_convinces", "speaker_sincere"),
@@ -43,6 +43,9 @@ class ModelReader:
     equal are one request, in whichever stories they stand.
     """
 
+    #: The choices of the rules that a step's prompt says in words; for other texts the prompts hold the rules.
+    said: ClassVar[Mapping[str, tuple[str, ...]]] = _SAID
+
     def __init__(
         self, asker: Asker, rules: Rules = PRESETS["hitom"], *, note: str = "", window: int | None = None
     ) -> None:
@@ -53,7 +56,7 @@ class ModelReader:
 
     def fields(self, step: str) -> dict[str, object]:
         """Model, sampling and prompts, and what else goes into the step's prompt."""
-        said = {choice: self.rules.fields()[choice] for choice in _SAID.get(step, ())}
+        said = {choice: self.rules.fields()[choice] for choice in self.said.get(step, ())}
         fields = {**self._asker.fields(*PROMPTS[step]), **({"rules": said} if said else {})}
         if step in {"abstract", "revise"}:
             fields["note"] = sha256(self._note.encode()).hexdigest()
@@ -63,24 +66,33 @@ class ModelReader:
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
         """Line 1: one call a window, all windows at once."""
-        size = self._window or len(story.lines)
-        windows = [story.lines[start : start + size] for start in range(0, len(story.lines), size)]
-        parts = await _all(*(self._abstract(lines) for lines in windows))
+        parts = await all_of(*(self._abstract(lines) for lines in self._windows(story.lines)))
         return settle([event for part in parts for event in part])
 
+    def _windows(self, lines: Sequence[str]) -> list[Sequence[str]]:
+        size = self._window or len(lines)
+        return [lines[start : start + size] for start in range(0, len(lines), size)]
+
     async def _abstract(self, lines: Sequence[str]) -> list[Event]:
-        words = words_of(lines)
+        words = self._words(lines)
         return await self._asker.ask(
             "abstract",
-            schemas.abstraction(words, len(lines)),
+            schemas.abstraction(words, len(lines), self._more_facts(words)),
             lambda reply: _events(reply, words),
             note=self._note,
-            characters=_listed(words.characters),
+            characters=listed(words.characters),
             rooms=_things(words, words.rooms),
             objects=_things(words, words.objects),
             containers=_things(words, words.containers),
-            lines=_numbered(lines),
+            lines=numbered_lines(lines),
         )
+
+    def _words(self, lines: Sequence[str]) -> Vocabulary:
+        return words_of(lines)
+
+    def _more_facts(self, words: Vocabulary) -> list[str]:
+        """What a line may state besides who is in which room and what is in which container."""
+        return []
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         """Line 3. A question that names nobody has the empty chain, and needs no call."""
@@ -91,13 +103,13 @@ class ModelReader:
             "chain",
             schemas.chain(mentions),
             lambda reply: tuple(reply.chain),
-            characters=_listed(list(dict.fromkeys(mentions))),
+            characters=listed(list(dict.fromkeys(mentions))),
             question=question,
         )
 
     async def observability(self, source: Perspective, character: str) -> Observability:
         """Line 9: two calls, on the presence facts of the states and on the events."""
-        rooms, events = await _all(self._states(source.presence(), character), self._events(source.events, character))
+        rooms, events = await all_of(self._states(source.presence(), character), self._events(source.events, character))
         return Observability(rooms, events)
 
     async def _states(self, presence: Sequence[State], character: str) -> tuple[str | None, ...]:
@@ -106,10 +118,14 @@ class ModelReader:
             "observe_states",
             schemas.numbered(allowed),
             lambda reply: tuple(map(_room, reply.model_dump().values())),
-            rules=prompts.in_words(self.rules, _SAID["observe"]),
-            states=_numbered([" ".join(printed(state)) or "-" for state in presence]),
+            **self._rules_in_words("observe"),
+            states=numbered_lines([" ".join(printed(state)) or "-" for state in presence]),
             character=character,
         )
+
+    def _rules_in_words(self, step: str) -> dict[str, str]:
+        said = self.said.get(step)
+        return {"rules": prompts.in_words(self.rules, said)} if said else {}
 
     async def _events(self, events: Sequence[Event | None], character: str) -> tuple[bool, ...]:
         """Only of what reaches people elsewhere: other events are observed where their states are."""
@@ -131,13 +147,13 @@ class ModelReader:
         return await self._asker.ask(
             "revise",
             schemas.revision(str(hearing.event.proposition), printed(belief)),
-            lambda reply: _delta(reply, hearing),
+            lambda reply: delta_of(reply, hearing),
             note=self._note,
-            rules=prompts.in_words(self.rules, _SAID["revise"]),
-            exits=_listed(hearing.exits),
+            **self._rules_in_words("revise"),
+            exits=listed(hearing.exits),
             event=str(hearing.event),
             belief=" ".join(printed(belief)) or "nothing",
-            holder=_holder(hearing.chain),
+            holder=holder_of(hearing.chain),
         )
 
     async def reduce(self, question: str, chain: Sequence[str]) -> str:
@@ -148,7 +164,7 @@ class ModelReader:
             "reduce",
             schemas.reduction(),
             lambda reply: _reduced(reply, chain),
-            chain=_listed(chain),
+            chain=listed(chain),
             question=question,
         )
 
@@ -166,7 +182,7 @@ class ModelReader:
         )
 
 
-async def _all(*asks: Awaitable[Any]) -> list[Any]:
+async def all_of(*asks: Awaitable[Any]) -> list[Any]:
     """The results of concurrent asks.
 
     Where one fails the others are waited for all the same: what is paid for is noted, and a rerun finds every
@@ -201,11 +217,11 @@ def _fact(text: str, words: Vocabulary) -> Fact:
         fact = Fact.parse(text)
     except FormulaError as error:
         raise ValueError(str(error)) from None
-    first = {"in_room": words.characters, "in": words.objects}.get(fact.predicate)
+    first = {"in_room": words.characters, "in": words.objects, "at": words.containers}.get(fact.predicate)
     if first is None or len(fact.args) != 2:
         raise ValueError(f"{fact} is neither in_room(character,room) nor in(object,container)")
     if fact.args[0] not in first and not (words.open and fact.predicate == "in"):
-        raise ValueError(f"{fact.args[0]} in {fact} is not one of {_listed(first)}")
+        raise ValueError(f"{fact.args[0]} in {fact} is not one of {listed(first)}")
     return fact
 
 
@@ -217,7 +233,8 @@ def _room(basis: str) -> str | None:
     return None if basis == NOT_OBSERVABLE else str(Fact.parse(basis).args[1])
 
 
-def _delta(reply: Any, hearing: Hearing) -> Delta:
+def delta_of(reply: Any, hearing: Hearing) -> Delta:
+    """The revision that a reply states. Raises ValueError if it breaks the rules of one."""
     said, believed = hearing.event.proposition, {str(fact): fact for fact in hearing.belief}
     if reply.convinced != bool(reply.added_facts) or (not reply.convinced and reply.removed_facts):
         raise ValueError("added_facts holds what was said if convinced is true; both lists are empty if it is false")
@@ -252,19 +269,21 @@ def _option(reply: Any, facts: Sequence[str], choices: Sequence[str]) -> str:
     return answer
 
 
-def _numbered(lines: Sequence[str]) -> str:
+def numbered_lines(lines: Sequence[str]) -> str:
+    """Lines as a prompt shows them: `1 …`, a line each."""
     return "\n".join(f"{number} {line}" for number, line in enumerate(lines, 1))
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names as a prompt lists them."""
     return ", ".join(names) or "none"
 
 
 def _things(words: Vocabulary, names: Sequence[str]) -> str:
-    return "as the lines name them, words joined by _" if words.open else _listed(names)
+    return "as the lines name them, words joined by _" if words.open else listed(names)
 
 
-def _holder(chain: Sequence[str]) -> str:
+def holder_of(chain: Sequence[str]) -> str:
     """`Ada`, or `what Ada thinks that Ben thinks`."""
     if len(chain) == 1:
         return chain[0]

@@ -93,8 +93,11 @@ def present(state: State, character: str, rules: Rules) -> str | None:
 def reaches(event: Event, character: str) -> bool:
     """Whether a character learns of an event wherever he is.
 
-    Everyone learns of entries, exits and public claims; a private communication reaches its two participants.
+    Everyone learns of entries, exits and public claims; a private communication reaches its two participants. What is
+    said to those present, or perceived, reaches by itself only whoever says or perceives it.
     """
+    if event.occurrence and event.occurrence.predicate not in {"public_claim", "private_tell"}:
+        return character == event.speaker
     if event.occurrence:
         return event.listener is None or character in {event.speaker, event.listener}
     return bool(event.moves)

@@ -6,7 +6,7 @@ for, what changed at that step, and how the holder came by it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -140,7 +140,9 @@ def _mark(kind: Kind, noticed: bool, where: str, changes: tuple[str, ...]) -> Ma
 
 def _holds(state: State, thing: str | None) -> tuple[str, ...]:
     if thing is None:
-        return tuple(_short((fact for fact in state if fact.predicate == "in"), None))
+        heard = [int(str(fact.args[1])) for fact in state if fact.predicate == "said"]
+        told = [f"lines {_ranges(sorted(heard))}"] if heard else []
+        return (*_short((fact for fact in state if fact.predicate not in {"in_room", "said"}), None), *told)
     return tuple(sorted(str(fact.args[1]) for fact in state if fact.slot and str(fact.args[0]) == thing))
 
 
@@ -156,7 +158,20 @@ def _short(facts: Iterable[Fact], thing: str | None, most: int = 2) -> list[str]
     return [*said, *people]
 
 
+def _ranges(numbers: Sequence[int]) -> str:
+    """`1-4, 6` for 1, 2, 3, 4, 6."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
 def _said(fact: Fact, thing: str | None) -> str:
+    if fact.predicate == "said":
+        return f"line {fact.args[1]}"
     if not fact.slot:
         return str(fact)
     subject, value = map(str, fact.args)
@@ -177,10 +192,11 @@ def _apart(facts: Iterable[Fact]) -> tuple[dict[str, list[str]], list[Fact]]:
 
 def _notation(event: Event) -> tuple[str, ...]:
     """The event facts, signed; entries into a room (and exits) written as one: `+in_room({Anne,Bob},hall)`."""
-    if event.occurrence:
-        return (str(event.occurrence),)
+    # The words of an utterance stand in its line already.
+    said = f"says({event.speaker})" if event.is_said_aloud else event.occurrence
     signed = (("+", event.delta.added), ("-", event.delta.removed))
-    return tuple(f"{sign}{text}" for sign, facts in signed for text in _joined(facts))
+    changes = (f"{sign}{text}" for sign, facts in signed for text in _joined(facts))
+    return (*map(str, filter(None, [said])), *changes)
 
 
 def _joined(facts: State) -> list[str]:

@@ -1,0 +1,230 @@
+"""Readers of conversations (FanToM and its like): who is present hears what is said, and nothing else.
+
+An utterance is a transient event `says(speaker,said(speaker,number,"…"))` that informs those present; joining and
+leaving are the persistent part. A belief is what somebody has heard, in the very words, so that nothing gets lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final
+
+from rectom import schemas
+from rectom.chains import belief_chain
+from rectom.errors import StepFailure, StoryError
+from rectom.events import Delta, Event, persistent, says, settle
+from rectom.facts import Fact, State, in_room, said
+from rectom.perspective import Hearing, Observability, Perspective
+from rectom.reader.model import all_of, listed, numbered_lines
+from rectom.reader.rules import present
+from rectom.reader.story import StoryReader, belief_in, fields_of
+from rectom.rules import Rules, Scope
+from rectom.story import Story, Vocabulary
+from rectom.words import words_of
+
+#: Where a conversation takes place: the room of everyone who takes part.
+CONVERSATION: Final = "conversation"
+
+#: Who takes part sees who else does, and hears what is said, and that is all.
+DIALOGUE_RULES: Final = Rules(scope=Scope.PRESENCE)
+
+#: Bump when a step by rule changes its meaning: cached stage results are found by it.
+VERSION: Final = 1
+
+NARRATOR: Final = "narrator"
+
+#: A longer conversation is read in windows of so many lines.
+_LONGEST: Final = 60
+
+_WORD: Final = r"(?![a-z])[^\W\d_][\w.'’-]*"
+_ONE: Final = rf"{_WORD}(?: (?:{_WORD}|\d+))*"
+_AND: Final = r"(?:, and |, | and | & )"
+_NAMES: Final = rf"(?P<names>{_ONE}(?:{_AND}{_ONE})*)"
+_UTTERANCE = re.compile(rf"{_NAMES}:(?:\s+(?P<words>.*))?", re.DOTALL)
+_MOVE = re.compile(rf"\[{_NAMES} (?P<verb>join|leave)s?\]")
+
+
+def utterance(line: str) -> tuple[str, str] | None:
+    """Who speaks in a line, as it says, and the words; None if it is no utterance."""
+    found = _UTTERANCE.fullmatch(line.strip())
+    return (found["names"], found["words"] or "") if found else None
+
+
+def people(names: str) -> list[str]:
+    """Those who speak together: `Ann`, `Ann & Ben`, `Ann, Ben and Cy`."""
+    return re.split(_AND, names)
+
+
+def speakers(lines: Sequence[str]) -> tuple[str, ...]:
+    """Everyone who speaks, or comes and goes by a stage direction, in the order of appearance."""
+    return tuple(dict.fromkeys(name for line in lines for name in _appearing(line)))
+
+
+def in_dialogue(lines: Sequence[str]) -> Vocabulary:
+    """The names in a conversation: its speakers first, then everyone who may be meant by a capitalised word."""
+    names = (*speakers(lines), *words_of(lines).characters)
+    return Vocabulary(tuple(dict.fromkeys(names)), open=True)
+
+
+def _appearing(line: str) -> list[str]:
+    found = _MOVE.fullmatch(line.strip()) or _UTTERANCE.fullmatch(line.strip())
+    return people(found["names"]) if found else []
+
+
+#: Who joins and who leaves, by the line, from 1, at which it happens.
+Changes = Mapping[int, tuple[Sequence[str], Sequence[str]]]
+
+
+def events_of(lines: Sequence[str], start: Sequence[str], changes: Changes) -> list[Event]:
+    """The events of a conversation: from those present as it starts, and who joins and leaves at which line.
+
+    Whoever speaks is present: a speaker who was not said to have joined joins with what he says.
+    """
+    here: set[str] = set()
+    events = []
+    for number, line in enumerate(lines, 1):
+        joins, leaves = changes.get(number, ((), ()))
+        spoken = utterance(line)
+        arrived = {*joins, *(start if number == 1 else ()), *(people(spoken[0]) if spoken else ())} - here
+        gone = set(leaves) & (here | arrived)
+        joined, left = ([in_room(name, CONVERSATION) for name in names] for names in (arrived - gone, gone & here))
+        events.append(_event(number, line, spoken, joined, left))
+        here = (here | arrived) - gone
+    return events
+
+
+def _event(
+    number: int, line: str, spoken: tuple[str, str] | None, joined: Sequence[Fact], left: Sequence[Fact]
+) -> Event:
+    if _MOVE.fullmatch(line.strip()):
+        return persistent(joined, left)
+    speaker, words = spoken or (NARRATOR, line)
+    return says(speaker, said(speaker, number, words), joined, left)
+
+
+class DialogueRules:
+    """The steps of a conversation that rules can take.
+
+    Who takes part when is read only off stage directions, `[Ann joins]` and `[Ann leaves]`.
+    """
+
+    def __init__(self, rules: Rules = DIALOGUE_RULES) -> None:
+        self.rules = rules
+
+    def fields(self, step: str) -> dict[str, object]:
+        """The version of the steps, and the rules that the step follows."""
+        return fields_of("dialogue", VERSION, step, self.rules)
+
+    async def abstract(self, story: Story) -> tuple[Event, ...]:
+        """Line 1: by stage directions. Raises StoryError where there are none."""
+        moves = {n: _MOVE.fullmatch(line.strip()) for n, line in enumerate(story.lines, 1)}
+        if not any(moves.values()):
+            raise StoryError("no stage directions say who joins and leaves: give --model, or --reader abstract=model")
+        changes = {
+            number: (people(move["names"]), []) if move["verb"] == "join" else ([], people(move["names"]))
+            for number, move in moves.items()
+            if move
+        }
+        return settle(events_of(story.lines, _at_start(story.lines, changes), changes))
+
+    async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
+        """Line 3: those whose belief the question asks for."""
+        return belief_chain(question, words.characters)
+
+    async def observability(self, source: Perspective, character: str) -> Observability:
+        """Line 9: by presence alone."""
+        return hearing_of(source, character, self.rules)
+
+    async def revise(self, hearing: Hearing) -> Delta:
+        """Line 10: what is heard is known to have been said."""
+        return belief_in(hearing)
+
+    async def reduce(self, question: str, chain: Sequence[str]) -> str:
+        """Line 12: what remains is asked of the utterances that the belief holds, so the question may stay."""
+        return question
+
+    async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
+        """Lines 5 and 13: there is no grammar."""
+        raise StepFailure("answer", "no rule tells what utterances mean: give --reader answer=model")
+
+
+def _at_start(lines: Sequence[str], changes: Changes) -> list[str]:
+    """Those whose first appearance is not that they join."""
+    appearing = reversed(list(enumerate(map(_appearing, lines), 1)))
+    first = {name: number for number, names in appearing for name in names}
+    return [name for name in speakers(lines) if name not in changes.get(first[name], ([], []))[0]]
+
+
+def hearing_of(source: Perspective, character: str, rules: Rules) -> Observability:
+    """Where a character takes part, and what he says or does himself: goodbyes reach those who say them."""
+    return Observability(
+        tuple(present(state, character, rules) for state in source.states),
+        tuple(event is not None and _is_own(event, character) for event in source.events),
+    )
+
+
+def _is_own(event: Event, character: str) -> bool:
+    return character in people(event.speaker or "") or any(fact.args[0] == character for fact in event.moves)
+
+
+class DialogueReader(StoryReader):
+    """Asks a model to read a conversation. What a presence means for who hears what is no question."""
+
+    def __init__(self, asker: Any, rules: Rules = DIALOGUE_RULES, *, note: str = "", window: int | None = None) -> None:
+        super().__init__(asker, rules, note=note, window=window)
+
+    async def abstract(self, story: Story) -> tuple[Event, ...]:
+        """Line 1: one call a window; a window's changes are numbered within it, and joined into one sequence."""
+        people = speakers(story.lines)
+        windows = self._windows(story.lines)
+        parts = await all_of(*(self._comings(lines, people) for lines in windows))
+        starts = accumulate((len(lines) for lines in windows), initial=0)
+        changes = {
+            start + n: change for start, (_, part) in zip(starts, parts, strict=False) for n, change in part.items()
+        }
+        return settle(events_of(story.lines, parts[0][0], changes))
+
+    def _windows(self, lines: Sequence[str]) -> list[Sequence[str]]:
+        size = self._window or _LONGEST
+        return [lines[start : start + size] for start in range(0, len(lines), size)]
+
+    async def _comings(self, lines: Sequence[str], people: Sequence[str]) -> tuple[list[str], Changes]:
+        return await self._asker.ask(
+            "abstract",
+            schemas.comings(people, len(lines)),
+            lambda reply: (reply.start, _by_line(reply.changes)),
+            characters=listed(people),
+            lines=numbered_lines(lines),
+        )
+
+    async def observability(self, source: Perspective, character: str) -> Observability:
+        """Line 9: one call, on who takes part when."""
+        rooms = await self._states(source.presence(), character)
+        return Observability(rooms, hearing_of(source, character, self.rules).events)
+
+    async def revise(self, hearing: Hearing) -> Delta:
+        """Line 10: what is heard is known to have been said."""
+        return belief_in(hearing)
+
+    async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
+        """Lines 5 and 13, from the utterances that the state holds, in their words."""
+        heard = [fact for fact in state if fact.predicate == "said"]
+        return await self._choose(question, _in_words(heard) or "none", choices)
+
+
+def _by_line(changes: Iterable[Any]) -> Changes:
+    """The changes of a reply; a line may have several entries."""
+    found: dict[int, tuple[list[str], list[str]]] = {}
+    for change in changes:
+        joins, leaves = found.setdefault(change.line, ([], []))
+        joins.extend(change.joins)
+        leaves.extend(change.leaves)
+    return found
+
+
+def _in_words(heard: Iterable[Fact]) -> str:
+    """Utterances in the order in which they were made, a line each."""
+    told = sorted((int(str(fact.args[1])), str(fact.args[0]), str(fact.args[2])) for fact in heard)
+    return "\n".join(f"{speaker}: {words}" for _, speaker, words in told)

@@ -1,0 +1,244 @@
+"""Readers of natural stories (BigToM and its like): what the text says of perception decides what is observed.
+
+The facts are about contents, places and conditions. A change is observed by everyone whom the text does not exclude:
+by saying that somebody misses it, or by placing somebody elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from rectom import schemas
+from rectom.answers import letters, shown
+from rectom.chains import belief_chain
+from rectom.errors import FormulaError, StepFailure, StoryError
+from rectom.events import Delta, Event, misses, perceives, persistent, private_tell, public_claim
+from rectom.facts import Fact, State, printed, superseded
+from rectom.perspective import Hearing, Observability, Perspective
+from rectom.reader.model import ModelReader, all_of, delta_of, holder_of, listed, numbered_lines
+from rectom.reader.perception import perception
+from rectom.rules import Rules, Scope
+from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
+from rectom.story import Story, Vocabulary
+
+#: Who is at a place sees who else is; what happens there is learnt from each event. What is heard is believed.
+STORY_RULES: Final = Rules(scope=Scope.PRESENCE)
+
+#: Bump when a step by rule changes its meaning: cached stage results are found by it.
+VERSION: Final = 1
+
+_PREDICATES: Final = frozenset({"contains", "in", "is", "in_room"})
+
+
+class StoryRules:
+    """The steps of a natural story that rules can take: all but the reading of the text and the answer."""
+
+    def __init__(self, rules: Rules = STORY_RULES) -> None:
+        self.rules = rules
+
+    def fields(self, step: str) -> dict[str, object]:
+        """The version of the steps, and the rules that the step follows."""
+        return fields_of("story", VERSION, step, self.rules)
+
+    async def abstract(self, story: Story) -> tuple[Event, ...]:
+        """Line 1: there is no grammar."""
+        raise StoryError("natural stories follow no grammar: give --model, or --reader abstract=model")
+
+    async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
+        """Line 3: those whose belief the question asks for."""
+        return belief_chain(question, words.characters)
+
+    async def observability(self, source: Perspective, character: str) -> Observability:
+        """Line 9: everything that the text does not exclude."""
+        return perception(source, character, self.rules)
+
+    async def revise(self, hearing: Hearing) -> Delta:
+        """Line 10: what is perceived, or heard of somebody else, is believed."""
+        return Delta() if _is_own_claim(hearing) else belief_in(hearing)
+
+    async def reduce(self, question: str, chain: Sequence[str]) -> str:
+        """Line 12: a question about nobody's belief is its own reduction."""
+        if chain:
+            raise StepFailure("reduce", "no grammar tells the reduced question: give --reader reduce=model")
+        return question
+
+    async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
+        """Lines 5 and 13: there is no grammar."""
+        raise StepFailure("answer", "no grammar tells which option the facts name: give --reader answer=model")
+
+
+def fields_of(text: str, version: int, step: str, rules: Rules) -> dict[str, object]:
+    """What a step by rule depends on for a kind of text: of the rules only what being in the waiting room means."""
+    used = {"rules": {"waiting": str(rules.waiting)}} if step == "observe" else {}
+    return {"by": "rules", "version": version, "text": text, **used}
+
+
+def belief_in(hearing: Hearing) -> Delta:
+    """The revision by what was perceived or heard, believed as it is."""
+    news = hearing.event.proposition
+    return Delta(frozenset({news}), superseded(hearing.belief, [news])) if news else Delta()
+
+
+def _is_own_claim(hearing: Hearing) -> bool:
+    """Whether what somebody says is to change what he believes himself: no liar believes his lie for telling it."""
+    said = hearing.event.occurrence
+    claimed = said is not None and said.predicate in {"public_claim", "private_tell"}
+    return claimed and hearing.chain == (hearing.event.speaker,)
+
+
+class StoryReader(ModelReader):
+    """Asks a model to read a natural story."""
+
+    said: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def __init__(self, asker: Any, rules: Rules = STORY_RULES, *, note: str = "", window: int | None = None) -> None:
+        super().__init__(asker, rules, note=note, window=window)
+
+    def fields(self, step: str) -> dict[str, object]:
+        """Model, sampling and prompts."""
+        fields = super().fields(step)
+        return {name: value for name, value in fields.items() if name != "note"}
+
+    async def _abstract(self, lines: Sequence[str]) -> list[Event]:
+        words = self._words(lines)
+        return await self._asker.ask(
+            "abstract",
+            schemas.happenings(words, len(lines)),
+            lambda reply: _events(reply, words),
+            characters=listed(words.characters),
+            lines=numbered_lines(lines),
+        )
+
+    async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
+        """Line 3. A question that names nobody has the empty chain, and needs no call. Names may hold blanks."""
+        known = "|".join(map(re.escape, sorted(words.characters, key=len, reverse=True)))
+        mentions = re.findall(rf"\b(?:{known})(?!\w)", question) if known else []
+        if not mentions:
+            return ()
+        return await self._asker.ask(
+            "chain",
+            schemas.chain(mentions),
+            lambda reply: tuple(dict.fromkeys(reply.chain)),
+            characters=listed(list(dict.fromkeys(mentions))),
+            question=question,
+        )
+
+    async def observability(self, source: Perspective, character: str) -> Observability:
+        """Line 9: a call on the events, and one on the places of people where the story tells any."""
+        presence = source.presence()
+        if not any(presence):
+            return Observability((None,) * len(presence), await self._learnt(source, character))
+        rooms, events = await all_of(self._states(presence, character), self._learnt(source, character))
+        return Observability(rooms, events)
+
+    async def _states(self, presence: Sequence[State], character: str) -> tuple[str | None, ...]:
+        places = [{str(f): str(f.args[1]) for f in state if f.args[0] == character} for state in presence]
+        return await self._asker.ask(
+            "observe_states",
+            schemas.numbered({n: [*facts, NOT_OBSERVABLE] for n, facts in enumerate(places, 1)}),
+            lambda reply: tuple(map(dict.get, places, reply.model_dump().values())),
+            states=numbered_lines([" ".join(printed(state)) or "-" for state in presence]),
+            character=character,
+        )
+
+    async def _learnt(self, source: Perspective, character: str) -> tuple[bool, ...]:
+        asked = {n: str(event) for n, event in enumerate(source.events, 1) if event and str(event) != "-"}
+        if not asked:
+            return (False,) * len(source.events)
+        places = {n: " ".join(printed(state)) for n, state in enumerate(source.presence(), 1)}
+        learnt = await self._asker.ask(
+            "observe_events",
+            schemas.numbered(dict.fromkeys(asked, (OBSERVABLE, NOT_OBSERVABLE))),
+            lambda reply: {int(n) for n, value in reply.model_dump().items() if value == OBSERVABLE},
+            events="\n".join(f"{n} {event}{f' | {places[n]}' if places[n] else ''}" for n, event in asked.items()),
+            character=character,
+        )
+        return tuple(number in learnt for number in range(1, len(source.events) + 1))
+
+    async def revise(self, hearing: Hearing) -> Delta:
+        """Line 10: who perceives something believes it; somebody else's claim is a question."""
+        if _is_own_claim(hearing):
+            return Delta()
+        if hearing.event.occurrence and hearing.event.occurrence.predicate == "perceives":
+            return belief_in(hearing)
+        belief = [fact for fact in hearing.belief if fact.predicate != "in_room"]
+        return await self._asker.ask(
+            "revise",
+            schemas.revision(str(hearing.event.proposition), printed(belief)),
+            lambda reply: delta_of(reply, hearing),
+            event=str(hearing.event),
+            belief=" ".join(printed(belief)) or "nothing",
+            holder=holder_of(hearing.chain),
+        )
+
+    async def reduce(self, question: str, chain: Sequence[str]) -> str:
+        """Line 12. A question about nobody's belief is its own reduction; what somebody will do may be asked on."""
+        if not chain:
+            return question
+        return await self._asker.ask(
+            "reduce",
+            schemas.reduction(),
+            lambda reply: _reduced(reply, chain),
+            chain=listed(chain),
+            question=question,
+        )
+
+    async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
+        """Lines 5 and 13, from all facts of the state."""
+        return await self._choose(question, " ".join(printed(state)) or "none", choices)
+
+    async def _choose(self, question: str, facts: str, choices: Sequence[str]) -> str:
+        """The option that a model takes by its letter; without options, its words."""
+        by_letter = dict(zip(letters(choices), choices, strict=True))
+        return await self._asker.ask(
+            "answer",
+            schemas.choice(list(by_letter)),
+            lambda reply: by_letter[reply.answer.strip()] if by_letter else reply.answer.strip(),
+            facts=facts,
+            question=question,
+            options=shown(choices) if choices else "any answer in a few words",
+        )
+
+
+def _reduced(reply: Any, chain: Sequence[str]) -> str:
+    question: str = reply.question.strip()
+    if not question.endswith("?"):
+        raise ValueError("the reduced question must end with a question mark")
+    # What belongs to somebody may be asked for by his name, what he believes may not.
+    if left := belief_chain(question, chain, acting=False):
+        raise ValueError(f"the reduced question must not ask what {left[0]} believes")
+    return question
+
+
+def _events(reply: Any, words: Vocabulary) -> list[Event]:
+    steps = sorted(reply.steps, key=lambda step: step.line)
+    if [step.line for step in steps] != list(range(1, len(steps) + 1)):
+        raise ValueError(f"give one entry for each of the lines 1 to {len(steps)}, each line once")
+    return [_event(step, words) for step in steps]
+
+
+def _event(step: Any, words: Vocabulary) -> Event:
+    if step.event_type == "persistent":
+        added, removed = ([_fact(text, words) for text in texts] for texts in (step.added_facts, step.removed_facts))
+        return persistent(added, removed)
+    news = _fact(step.fact, words)
+    if step.event in {"perceives", "misses"}:
+        return (perceives if step.event == "perceives" else misses)(step.character, news)
+    if step.event == "private_tell":
+        return private_tell(step.speaker, step.listener, news)
+    return public_claim(step.speaker, news)
+
+
+def _fact(text: str, words: Vocabulary) -> Fact:
+    try:
+        fact = Fact.parse(re.sub(r"(?<=[\w'.-]) +(?=\w)", "_", text.replace("’", "'")))
+    except FormulaError as error:
+        raise ValueError(str(error)) from None
+    if fact.predicate not in _PREDICATES or len(fact.args) != 2:
+        forms = "contains(container,content), in(thing,place), is(thing,condition), in_room(person,place)"
+        raise ValueError(f"{fact} is none of {forms}")
+    if fact.predicate == "in_room" and fact.args[0] not in words.characters:
+        raise ValueError(f"in_room is for people; {fact.args[0]} is not one of {listed(words.characters)}")
+    return fact

@@ -1,0 +1,61 @@
+"""The kinds of text that RecToM reads, each with its task description: rules, prompts, and readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from rectom.errors import DataError
+from rectom.grammars import tomi
+from rectom.reader.asking import Asker
+from rectom.reader.base import Reader
+from rectom.reader.dialogue import DIALOGUE_RULES, DialogueReader, DialogueRules, in_dialogue
+from rectom.reader.model import ModelReader
+from rectom.reader.rules import RuleReader
+from rectom.reader.story import STORY_RULES, StoryReader, StoryRules
+from rectom.reader.tomi import TomiModelReader, TomiReader
+from rectom.rules import PRESETS, Rules
+from rectom.story import Vocabulary
+from rectom.words import words_of
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A kind of text.
+
+    `prompts` is the folder of its prompts; `rules` what a character observes and believes unless other rules are
+    asked for. `by_rule` makes the reader that needs no model, as far as there is a grammar; `by_model` the one
+    that asks a model, given the asker, the rules, the benchmark's note and the size of a window.
+    `words` gives the vocabulary of a story's lines. `asks_for_people` tells whether where people are may be asked
+    for: otherwise the answer is given without that.
+    """
+
+    prompts: str
+    rules: Rules
+    by_rule: Callable[[Rules], Reader]
+    by_model: Callable[[Asker, Rules, str, int | None], Reader]
+    words: Callable[[Sequence[str]], Vocabulary] = words_of
+    asks_for_people: bool = True
+
+
+def _model(kind: type[ModelReader]) -> Callable[[Asker, Rules, str, int | None], Reader]:
+    return lambda asker, rules, note, window: kind(asker, rules, note=note, window=window)
+
+
+TASKS: Final[Mapping[str, Task]] = {
+    "hitom": Task("hitom", PRESETS["hitom"], RuleReader, _model(ModelReader), asks_for_people=False),
+    "tomi": Task(
+        "tomi", PRESETS["hitom"], TomiReader, _model(TomiModelReader), partial(words_of, read=tomi.vocabulary), False
+    ),
+    "story": Task("story", STORY_RULES, StoryRules, _model(StoryReader)),
+    "dialogue": Task("dialogue", DIALOGUE_RULES, DialogueRules, _model(DialogueReader), in_dialogue),
+}
+
+
+def task(name: str) -> Task:
+    """The kind of text that a benchmark names. Raises DataError if RecToM cannot read it."""
+    if name not in TASKS:
+        raise DataError(f"RecToM reads texts of the kinds {', '.join(TASKS)}, not {name!r}: choose another --method")
+    return TASKS[name]
