@@ -48,7 +48,9 @@ def outcome_of(run: Run, question: str) -> Outcome:
         len(calls),
         sum(map(_tokens, calls)),
         asked.group,
-        asked.ballot,
+        asked.ballot and asked.ballot + run.suffix,
+        asked.class_of(asked.gold),
+        asked.class_of(predicted),
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import platform
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from flows.settings import LIVE, RECTOM, Settings
 from flows.tolerance import Tolerance
 from rectom import prompts
 from rectom.benchmarks.base import Benchmark
+from rectom.benchmarks.permute import permute
 from rectom.benchmarks.registry import adapter
 from rectom.errors import Partial, RectomError
 from rectom.llm import ChatClient
@@ -32,6 +33,7 @@ from rectom.llm.stats import Stats
 from rectom.results import report, tables
 from rectom.results.folder import RunFolder
 from rectom.results.outcome import Outcome
+from rectom.results.scoring import Measure, official
 from rectom.results.summary import Cost, Money, summary_line
 from rectom.task import task
 from tasks.run import Failure, Run, running
@@ -68,7 +70,11 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A run that ended: its JSON line, outcomes, cost, and where its report is."""
+    """A run that ended: its JSON line, outcomes, cost, and where its report is.
+
+    `measures` are the benchmark's official ones, where they are not the accuracy. `unpermuted` is the line of the same
+    run over the benchmark as it is, if this one was over a permuted one and that is there.
+    """
 
     line: dict[str, Any]
     outcomes: list[Outcome]
@@ -76,18 +82,16 @@ class Evaluated:
     money: Money
     failures: list[Failure]
     report: Path
+    measures: list[Measure]
     warnings: tuple[str, ...] = ()
+    unpermuted: Mapping[str, Any] | None = None
 
 
 def load_benchmark(settings: Settings) -> Benchmark:
     """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
     benchmark = benchmark.first(settings.limit) if settings.limit else benchmark
-    if not settings.permuted:
-        return benchmark
-    from rectom.benchmarks.permute import permute
-
-    return permute(benchmark, settings.permuted, settings.seed)
+    return permute(benchmark, settings.permuted, settings.seed) if settings.permuted else benchmark
 
 
 async def conduct_plainly(evaluation: Evaluation) -> None:
@@ -204,14 +208,37 @@ def _finish(
     folder.finish(outcomes, traces)
     _write_tables(folder, "accuracy", tables.HEADER, tables.accuracy_rows(outcomes))
     _write_tables(folder, "steps", tables.STEPS_HEADER, tables.step_rows(steps))
+    _write_tables(folder, "kinds", tables.GROUPS_HEADER, tables.group_rows(outcomes))
+    measures = _official(outcomes, runs[0].benchmark)
+    _write_tables(folder, "official", tables.OFFICIAL_HEADER, tables.official_rows(measures))
     folder.write("report.html", report.page(line, manifest["settings"], outcomes, traces).encode())
     spent = {"money": money.to_json(), "steps": {name: step.to_json() for name, step in steps.items()}}
     folder.write_manifest({**manifest, "state": "finished", "ended": _now(), "summary": line, **spent})
     failures = [Failure(**trace.failure) for trace in traces if trace.failure]
-    return Evaluated(line, outcomes, cost, money, failures, folder.report, runs[0].benchmark.warnings)
+    warnings, beside = runs[0].benchmark.warnings, _unpermuted(settings, manifest["settings"])
+    return Evaluated(line, outcomes, cost, money, failures, folder.report, measures, warnings, beside)
+
+
+def _official(outcomes: Sequence[Outcome], benchmark: Benchmark) -> list[Measure]:
+    return [] if benchmark.scoring == "accuracy" else official(outcomes, benchmark.scoring)
+
+
+def _unpermuted(settings: Settings, described: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The line of a finished run that differs from this one in nothing but the permutation."""
+    if not settings.permuted:
+        return None
+    wanted = {**described, "benchmark": f"{settings.benchmark}/{settings.subset}"}
+    for file in sorted(settings.runs.glob(f"{settings.benchmark}-{settings.subset}.*/manifest.json")):
+        manifest = RunFolder(file.parent).before() or {}
+        if manifest.get("settings", {}) | {"data": wanted["data"]} == wanted and manifest.get("summary"):
+            summary: Mapping[str, Any] = manifest["summary"]
+            return summary
+    return None
 
 
 def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    if not rows:
+        return
     for form, write in (("md", tables.markdown), ("csv", tables.as_csv), ("tex", tables.latex)):
         folder.write(f"tables/{name}.{form}", write(header, rows).encode())
 

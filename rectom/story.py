@@ -11,6 +11,11 @@ _NUMBERED = re.compile(r"(\d+)[.):]?\s+(.*)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
+def sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, one or more, with their words unchanged."""
+    return tuple(_SENTENCE_END.split(text.strip()))
+
+
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
     """The names that facts about a story may use, each in order of appearance.
@@ -40,7 +45,7 @@ class Story:
         if nothing is left, or if lines without a number stand between numbered ones.
         """
         written = [line.strip() for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
-        lines = _numbered(written) or (written if len(written) > 1 else _SENTENCE_END.split(" ".join(written)))
+        lines = _numbered(written) or (written if len(written) > 1 else list(sentences(" ".join(written))))
         if not any(lines):
             raise StoryError(f"{id} holds no story: write an event a line")
         return cls(id, tuple(lines))
@@ -56,7 +61,8 @@ class Question:
 
     `order` is the belief-nesting order K that the benchmark states; None if it states none. `group` is the kind of
     question that the benchmark reports by. Questions with one `ballot` are one question asked several times, with its
-    options in other orders; the majority counts.
+    options in other orders; the majority counts. `classes`, in the order of the options, are what the official measure
+    counts the options as where that is not their words.
     """
 
     id: str
@@ -67,6 +73,11 @@ class Question:
     order: int | None = None
     group: str = ""
     ballot: str = ""
+    classes: tuple[str, ...] = ()
+
+    def class_of(self, answer: str | None) -> str:
+        """What the official measure counts an answer as; empty where it counts the answer's words."""
+        return dict(zip(self.choices, self.classes, strict=False)).get(answer or "", "")
 
 
 def _numbered(written: list[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """An OpenAI-compatible server that answers RecToM's prompts by rule: a model that never errs, or errs on purpose.
 
-It reads nothing but the request, so that a run against it proves the prompts carry all that a step needs.
+It reads nothing but the request, so that a run against it proves the prompts carry all that a step needs. Of natural
+stories and conversations it knows those of `tests/cases`.
 As a program it serves while a command runs, with OPENAI_BASE_URL set for it:
 
     python -m tests.fake_openai [--latency S] [--wrong STEP] -- rectom run hitom/400 --model fake
@@ -17,12 +18,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, Self
 
 import click
 from aiohttp import web
 
-from rectom import grammar
+from rectom import grammar, prompts
 from rectom.events import Event, Kind
 from rectom.facts import Fact, printed, superseded
 from rectom.perspective import Hearing
@@ -30,8 +32,8 @@ from rectom.prompts import in_words
 from rectom.reader.rules import convinces
 from rectom.rules import PRESETS, Rules, Waiting
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
-
-Fields = dict[str, str]
+from tests.cases import KINDS
+from tests.fake_texts import REPLIES, Fields, kind_of
 
 
 def entries(text: str) -> list[tuple[str, str]]:
@@ -45,9 +47,18 @@ def numbered(text: str) -> list[str]:
 
 
 def sections(user: str) -> Fields:
-    """`Name: value` parts of a user message; a value may start on the next line and span several."""
-    parts = re.split(r"^([A-Z][a-zA-Z ]+):[ \n]", user, flags=re.MULTILINE)
+    """`Name: value` parts of a user message; a value may start on the next line and span several.
+
+    Only the names that the prompts give: `Ann: …` is an utterance.
+    """
+    parts = re.split(rf"^({_heads()}):[ \n]", user, flags=re.MULTILINE)
     return {name: value.strip() for name, value in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+@cache
+def _heads() -> str:
+    users = (prompts.load(kind, step).user for kind in KINDS for step in prompts.digests(kind))
+    return "|".join(sorted({name for user in users for name in re.findall(r"^(.+):[ \n]\$", user, re.MULTILINE)}))
 
 
 def rules_of(system: str) -> Rules:
@@ -123,7 +134,8 @@ def answer(system: str, given: Fields) -> Any:
     return {"fact": fact, "answer": place}
 
 
-STEPS: dict[str, Callable[[str, Fields], Any]] = {
+#: What is replied about texts in Hi-ToM's grammar, by the step.
+BY_GRAMMAR: dict[str, Callable[[str, Fields], Any]] = {
     "abstract": abstract,
     "chain": chain,
     "observe_states": observe_states,
@@ -134,9 +146,21 @@ STEPS: dict[str, Callable[[str, Fields], Any]] = {
 }
 
 
+def reply(step: str, system: str, given: Fields) -> Any:
+    """The right reply to a prompt of any kind of text."""
+    kind = kind_of(step, system)
+    return REPLIES[kind][step](given) if kind else BY_GRAMMAR[step](system, given)
+
+
+#: What is replied, by the step.
+STEPS: dict[str, Callable[[str, Fields], Any]] = {step: partial(reply, step) for step in BY_GRAMMAR}
+
+
 def wrongly(step: str, given: Fields, right: Any) -> Any:
     """A reply of the right form that says the wrong thing."""
     match step:
+        case "abstract" if "changes" in right:
+            right["changes"] = []
         case "abstract":
             for entry in right["steps"]:
                 entry.update({"added_facts": []} if " moved " in numbered(given["Lines"])[entry["line"] - 1] else {})
@@ -149,7 +173,8 @@ def wrongly(step: str, given: Fields, right: Any) -> Any:
         case "reduce":
             right["question"] = "Where is the nothing really?"
         case "answer":
-            options = re.findall(r"[A-Z]\. (\w+)", given["Options"])
+            named = r"[A-Z]\. (\w+)" if "fact" in right else r"^([A-Z])\. "
+            options = re.findall(named, given["Options"], re.MULTILINE)
             right["answer"] = options[(options.index(right["answer"]) + 1) % len(options)]
     return right
 

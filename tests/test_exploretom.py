@@ -209,6 +209,7 @@ def test_the_file_of_the_authors(tmp_path: Path) -> None:
         ([{"story": "Ann sat."}], r"row 1: .*is none of the options \(none\)"),
         ([{"story": " "}], r"row 1: story: "),
         ([{"question": 7}], r"row 1: question: .*string"),
+        ([{"question": f"In which room is {'a ' * 500} now?"}], r"row 1: question: .*at most 1000"),
         ([{"question": "In which room is the key now?"}], r"holds no rows of exploretom/container: choose another"),
     ],
 )

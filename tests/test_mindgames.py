@@ -67,6 +67,14 @@ def test_every_row_is_asked_once_with_its_words(file: Path, benchmarks: dict[str
     assert Counter(question.gold for question in whole.questions) == {"entailment": 1823, "not_entailment": 1902}
 
 
+def test_a_story_bears_the_number_of_the_first_question_about_it(benchmarks: dict[str, Benchmark]) -> None:
+    first: dict[str, str] = {}
+    for question in benchmarks["test"].questions:
+        first.setdefault(question.story_id, question.id)
+    assert all(story == question for story, question in first.items())
+    assert len(first) == 3401
+
+
 def test_a_line_is_a_sentence(benchmarks: dict[str, Benchmark]) -> None:
     assert benchmarks["test"].stories[0].lines[:2] == ("There are two persons.", "Everyone is visible to others.")
     assert {line[-1] for story in benchmarks["test"].stories for line in story.lines} == {"."}

@@ -254,3 +254,9 @@ def test_missing_files(tmp_path: Path) -> None:
         ADAPTER.open("attitude", tmp_path)
     with pytest.raises(DataError, match=r"opentom has no subset 'fine'; it has location, "):
         ADAPTER.open("fine", tmp_path)
+
+
+def test_fine_locations_count_as_first_and_then(whole: Benchmark) -> None:
+    golds = Counter(q.class_of(q.gold) for q in whole.questions if q.group.startswith("location-fine"))
+    assert golds == {"first": 939 + 734, "then": 1445 + 458}
+    assert {q.classes for q in whole.questions if not q.group.startswith("location-fine")} == {()}

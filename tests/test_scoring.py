@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
@@ -185,6 +186,10 @@ def test_a_majority_of_single_tries_is_the_accuracy(given: list[Outcome]) -> Non
     assert [(measure.value, measure.questions) for measure in official(given, "majority")] == values
 
 
+def test_no_answer_to_a_question_without_a_label_is_not_right() -> None:
+    assert [official([outcome(None, None)], scoring)[-1].value for scoring in SCORERS] == [0, 0, 0]
+
+
 def test_no_outcomes_are_no_questions() -> None:
     assert [official([], scoring) for scoring in SCORERS] == [[Measure(name, 0.0, 0)] for name in SCORERS]
 
@@ -192,3 +197,18 @@ def test_no_outcomes_are_no_questions() -> None:
 def test_an_unknown_measure() -> None:
     with pytest.raises(DataError, match=r"no measure 'bleu'; .* accuracy, macro-f1, majority$"):
         official([], "bleu")
+
+
+def test_macro_f1_counts_classes_where_answers_have_such() -> None:
+    def place(gold: str, predicted: str | None, gold_class: str, predicted_class: str) -> Outcome:
+        return replace(outcome(gold, predicted), gold_class=gold_class, predicted_class=predicted_class)
+
+    given = [
+        place("box", "box", "first", "first"),
+        place("bag", "bag", "first", "first"),
+        place("tin", "bag", "then", "first"),
+        place("jar", None, "then", ""),
+        place("jar", "jar", "then", "then"),
+    ]
+    # first: 2 right of 2, given 3 times; then: 1 right of 3, given once.
+    assert official(given, "macro-f1")[-1].value == pytest.approx((4 / 5 + 2 / 4) / 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -15,7 +16,14 @@ from flows.evaluate import Conduct, Evaluated, conduct_plainly, evaluate
 from flows.options import run_options, settings_from
 from flows.tolerance import kinds
 from rectom.results.summary import Cost, Money
-from rectom.results.tables import HEADER, accuracy_rows
+from rectom.results.tables import (
+    GROUPS_HEADER,
+    HEADER,
+    OFFICIAL_HEADER,
+    accuracy_rows,
+    group_rows,
+    official_rows,
+)
 
 
 @click.command(name="run")
@@ -50,15 +58,16 @@ def _under_prefect() -> Conduct:
 
 def _print(done: Evaluated, console: Console) -> None:
     line = done.line
-    table = Table(title=f"{line['method']} · {line['benchmark']}/{line['subset']} · {line['model']}")
-    for name in HEADER:
-        table.add_column(name, justify="left" if name == "order" else "right")
+    title = f"{line['method']} · {line['benchmark']}/{line['subset']} · {line['model']}"
     rows = accuracy_rows(done.outcomes)
-    for row in rows:
-        table.add_row(*map(str, row), end_section=row is rows[-2] if len(rows) > 1 else False)
-    console.print(table)
+    console.print(_table(title, HEADER, rows, set_apart=len(rows) > 1))
+    for header, more in ((GROUPS_HEADER, group_rows(done.outcomes)), (OFFICIAL_HEADER, official_rows(done.measures))):
+        if more:
+            console.print(_table(None, header, more))
     for warning in done.warnings:
         console.print(f"note: {warning}", highlight=False)
+    if "+" in line["subset"]:
+        console.print(_beside(line, done.unpermuted), highlight=False, soft_wrap=True)
     if done.failures:
         told = f"failed, and counted as wrong: {kinds(done.failures)}"
         console.print(told, highlight=False, markup=False, soft_wrap=True)
@@ -66,6 +75,29 @@ def _print(done: Evaluated, console: Console) -> None:
     if done.cost.sent + done.cost.cached:
         console.print(_money(done.money, line["model"]), highlight=False, soft_wrap=True)
     console.print(f"report: {done.report}", highlight=False, soft_wrap=True)
+
+
+def _table(
+    title: str | None, header: Sequence[str], rows: Sequence[Sequence[object]], *, set_apart: bool = False
+) -> Table:
+    """A table whose last row is set apart where it sums up the others."""
+    table = Table(title=title)
+    for name in header:
+        table.add_column(name, justify="left" if name == header[0] else "right")
+    for number, row in enumerate(rows, 2):
+        table.add_row(*map(str, row), end_section=set_apart and number == len(rows))
+    return table
+
+
+def _beside(line: Mapping[str, Any], plain: Mapping[str, Any] | None) -> str:
+    """The score of a permuted benchmark beside that of the benchmark as it is."""
+    if plain is None:
+        return "unpermuted: not run yet; the same command without --permute shows both scores"
+    change = 100 * (line["accuracy"] - plain["accuracy"])
+    return (
+        f"unpermuted: {plain['correct']} of {plain['questions']} right; permuted: {line['correct']} of "
+        f"{line['questions']} ({change:+.2f} points)"
+    )
 
 
 def _cost(cost: Cost, questions: int) -> str:

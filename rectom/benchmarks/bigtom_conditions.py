@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -24,8 +23,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from rectom.benchmarks.rows import checked, table
 from rectom.errors import DataError
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+from rectom.story import sentences
 
 
 def _filled(cell: str) -> str:
@@ -38,11 +36,6 @@ def _five_sentences(story: str) -> str:
     if (count := len(sentences(story))) != 5:
         raise ValueError(f"{count} sentences where there must be five: setting, desire, percept, belief, change")
     return story
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a text."""
-    return _SENTENCE_END.split(text.strip())
 
 
 Cell = Annotated[str, AfterValidator(_filled)]

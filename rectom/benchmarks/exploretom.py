@@ -25,7 +25,7 @@ from rectom.benchmarks.adapter import Adapter, Files, Source
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.rows import Numbered, checked, json_lines, records
 from rectom.errors import DataError
-from rectom.story import Question, Story
+from rectom.story import Question, Story, sentences
 
 #: The templates of the questions: the kind of each, by the authors' names, and the order.
 _TEMPLATES: Final = tuple(
@@ -42,11 +42,13 @@ _TEMPLATES: Final = tuple(
         (r"Does .+ think that .+ believes that .+\? Answer yes or no\.", "state", 2),
     )
 )
-_CONTAINER: Final = re.compile(r"moved the [^.]+? to the ([^.]+?), which is also located in ")
+# Names are bounded, so that no text takes long.
+_NAME: Final = r"[^.]{1,200}?"
+_CONTAINER: Final = re.compile(rf"moved the {_NAME} to the ({_NAME}), which is also located in ")
 _ROOM: Final = re.compile(
-    r"(?:(?:entered|left) the |, which is also located in the )([^.]+)\.|moved the [^.]+? to the ([^.]+?), leaving the "
+    rf"(?:(?:entered|left) the |, which is also located in the )({_NAME})\.|"
+    rf"moved the {_NAME} to the ({_NAME}), leaving the "
 )
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _FILE: Final = "ExploreToM-data-sample.csv"
 _PART: Final = "exploretom_2266.jsonl"
 _INFILLED: Final = "-infilled"
@@ -87,7 +89,7 @@ class Row(BaseModel):
 
     story: str = Field(validation_alias=AliasChoices("story", "story_structure"), pattern=r"\S")
     infilled_story: str | None = None
-    question: str
+    question: str = Field(max_length=1_000)
     answer: str = Field(validation_alias=AliasChoices("answer", "expected_answer"))
 
     @model_validator(mode="after")
@@ -166,7 +168,7 @@ def _told(rows: dict[int, Row], form: str) -> dict[int, Story]:
         text = " ".join(((row.infilled_story or "") if form == "infilled" else row.story).split())
         if text:
             name = f"{form}-{len(stories) + 1:03d}"
-            told[number] = stories.setdefault(text, Story(name, tuple(_SENTENCE_END.split(text))))
+            told[number] = stories.setdefault(text, Story(name, sentences(text)))
     return told
 
 
@@ -201,6 +203,7 @@ ADAPTER: Final = Adapter(
                 "https://huggingface.co/datasets/facebook/ExploreToM/resolve/"
                 f"a4ac6f257e0034945f829716047ae6306dc625a0/{_FILE}",
             ),
+            # As others report them of this revision.
             sha256="f8462b1a2199819a2baef5ab321b7b9240249fe229b94c86d8d06c2c47fc448b",
             size=31_848_634,
         ),

@@ -8,7 +8,6 @@ which event, so that other methods than RecToM answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias
 
@@ -18,10 +17,9 @@ from rectom.benchmarks.adapter import Adapter, Files, Source
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.rows import checked, records
 from rectom.errors import DataError
-from rectom.story import Question, Story
+from rectom.story import Question, Story, sentences
 
 _FILE: Final = "test.csv"
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 Setup: TypeAlias = Literal["forehead", "forehead_mirror", "internal", "explicit"]
 Label: TypeAlias = Literal["entailment", "not_entailment"]
@@ -82,7 +80,7 @@ def _load(files: Files, subset: str) -> Benchmark:
 
 
 def _lines(premise: str) -> tuple[str, ...]:
-    return tuple(_SENTENCE_END.split(premise.strip()))
+    return sentences(premise)
 
 
 ADAPTER: Final = Adapter(

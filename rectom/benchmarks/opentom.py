@@ -7,7 +7,8 @@ questions ask how full a container or how accessible the thing has become; the a
 The options are those of the authors' prompts and evaluation: Yes and No; the two places of the plot, here in
 alphabetical order; more, equally or less full or accessible; positive, neutral or negative, where their prompts add
 "assuming that you observed the action" to the question. The official measure is the macro-averaged F1 of each kind
-of question. Their evaluation leaves out answers that it cannot read; here those count as wrong.
+of question; the classes of fine locations are the first place and the destination. Their evaluation leaves out answers
+that it cannot read; here those count as wrong.
 
 The location questions are about beliefs that follow from who observed the move: RecToM answers them, and they are the
 default. As in the official evaluation, 1,192 of the fine ones are the narrator's, about no belief: where the thing is
@@ -26,7 +27,7 @@ from rectom.benchmarks.adapter import Adapter, Files, Source
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.rows import checked, json_of
 from rectom.errors import DataError
-from rectom.story import Question, Story
+from rectom.story import Question, Story, sentences
 
 #: The files of questions, without `.json`: the kind of question, and the order of its belief.
 _KINDS: Final[dict[str, tuple[str, int | None]]] = {
@@ -64,7 +65,6 @@ _SUBSETS: Final = {
 M = TypeVar("M", bound=BaseModel)
 
 _META: Final = "meta_data.json"
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 class Plot(BaseModel):
@@ -97,7 +97,7 @@ class Narrative(BaseModel):
     @property
     def lines(self) -> tuple[str, ...]:
         """Its sentences."""
-        return tuple(_SENTENCE_END.split(" ".join(self.narrative.split())))
+        return sentences(" ".join(self.narrative.split()))
 
 
 class Asked(BaseModel):
@@ -156,6 +156,7 @@ def _ask(file: str, story_id: str, number: int, asked: Asked, plot: Plot) -> Que
     """A question as it is put; `number` is its place among those that the file holds about the story, from 1."""
     kind, order = _KINDS[file]
     kind = kind.format("fullness" if "fullness" in asked.question else "accessibility")
+    choices = options(kind, asked, plot)
     text = asked.question
     if kind == "attitude":
         text = f"{text.split('?')[0].strip()}, assuming that you observed the action?"
@@ -163,10 +164,11 @@ def _ask(file: str, story_id: str, number: int, asked: Asked, plot: Plot) -> Que
         id=f"{story_id}/{file}/{number}",
         story_id=story_id,
         text=text,
-        choices=options(kind, asked, plot),
+        choices=choices,
         gold=asked.answer,
         order=0 if text.startswith("From narrator's perspective") else order,
         group=kind,
+        classes=tuple("first" if one == plot.original_place else "then" for one in choices) if "fine" in kind else (),
     )
 
 

@@ -7,7 +7,6 @@ No answer follows from who observed what, so that other methods than RecToM answ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,12 +16,11 @@ from rectom.benchmarks.adapter import Adapter, Files, Source
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.rows import checked, json_lines, text_of
 from rectom.errors import DataError
-from rectom.story import Question, Story
+from rectom.story import Question, Story, sentences
 
 _QUESTIONS: Final = "dev.jsonl"
 _LABELS: Final = "dev-labels.lst"
 _ADDRESS: Final = "https://raw.githubusercontent.com/cicl-stanford/procedural-evals-tom/main/data/social_iqa/"
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 
 class Row(BaseModel):
@@ -70,7 +68,7 @@ def _load(files: Files, subset: str) -> Benchmark:
     return Benchmark(
         name="socialiqa",
         subset=subset,
-        stories=tuple(Story(name, tuple(_SENTENCE_END.split(context.strip()))) for context, name in names.items()),
+        stories=tuple(Story(name, sentences(context)) for context, name in names.items()),
         questions=tuple(
             Question(str(number), names[row.context], row.question, row.options, row.options[label - 1])
             for (number, row), label in zip(rows.items(), labels, strict=True)

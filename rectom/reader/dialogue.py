@@ -1,7 +1,8 @@
 """Readers of conversations (FanToM and its like): who is present hears what is said, and nothing else.
 
-An utterance is a transient event `says(speaker,said(speaker,number,"…"))` that informs those present; joining and
-leaving are the persistent part. A belief is what somebody has heard, in the very words, so that nothing gets lost.
+An utterance is a transient event `says(speaker,said(speaker,number,"…"))` that informs those present. Joining, leaving,
+and that it was said are the persistent part. A belief is what somebody has heard, in the very words, so that nothing
+gets lost.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def _event(
     if _MOVE.fullmatch(line.strip()):
         return persistent(joined, left)
     speaker, words = spoken or (NARRATOR, line)
-    return says(speaker, said(speaker, number, words), joined, left)
+    fact = said(speaker, number, words)
+    return says(speaker, fact, [*joined, fact], left)
 
 
 class DialogueRules:
@@ -174,6 +176,10 @@ class DialogueReader(StoryReader):
 
     def __init__(self, asker: Any, rules: Rules = DIALOGUE_RULES, *, note: str = "", window: int | None = None) -> None:
         super().__init__(asker, rules, note=note, window=window)
+
+    async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
+        """Line 3. In a conversation nobody thinks about himself through others: the first mention counts."""
+        return tuple(dict.fromkeys(await super().chain(question, words)))
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
         """Line 1: one call a window; a window's changes are numbered within it, and joined into one sequence."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from rectom.events import Event
+from rectom.events import NOTHING, Event
 from rectom.facts import Fact, State, value_of
 from rectom.perspective import Observability, Perspective
 from rectom.reader.rules import present, reaches
@@ -15,18 +15,18 @@ def perception(source: Perspective, character: str, rules: Rules) -> Observabili
     """What the facts of a perspective say of a character's perception.
 
     He learns of every change but those that he misses and those that happen while he is elsewhere. A change happens
-    where its thing is, as far as the facts tell; otherwise where the character was when the story first placed him.
-    Whom it has not placed is there. That somebody misses a change is known to the others who learn of the change.
+    where its things are, as far as the facts tell; otherwise where the story first places the character. Before it
+    does he is elsewhere; whom it never places is there all the time. That somebody misses a change is known to the
+    others who learn of the change.
     """
     rooms = tuple(present(state, character, rules) for state in source.states)
     missed = _missed(source.events)
     escaping = {change for step, change in missed.items() if _misses(source.events[step], character)}
+    home = next(filter(None, rooms), None)
     learnt: list[bool] = []
-    home = None
     for step, (event, room) in enumerate(zip(source.events, rooms, strict=True)):
-        home = home or room
-        there = home is None or room == (_place(source, step) or home)
-        if event is None or step in escaping:
+        there = home is None or room in (_places(source, step) or {home})
+        if event is None or event == NOTHING or step in escaping:
             learnt.append(False)
         elif _misses(event):
             learnt.append(step in missed and learnt[missed[step]] and not _misses(event, character))
@@ -59,15 +59,13 @@ def _misses(event: Event | None, character: str | None = None) -> bool:
     return misses and (character is None or (event is not None and event.speaker == character))
 
 
-def _place(source: Perspective, step: int) -> str | None:
-    """Where what changes at a step is, as far as the facts tell: a place at which somebody is at some time."""
+def _places(source: Perspective, step: int) -> set[str]:
+    """Where what changes at a step is, as far as the facts tell: places at which somebody is at some time."""
     event, state = source.events[step], source.states[step]
-    if event is None:
-        return None
+    changed = (event.delta.added | event.delta.removed) - event.moves if event else ()
     rooms = {str(fact.args[1]) for presence in source.presence() for fact in presence}
-    changed = sorted((event.delta.added | event.delta.removed) - event.moves, key=str)
     places = (_room_of(str(thing), state, rooms) for fact in changed for thing in fact.args)
-    return next(filter(None, places), None)
+    return set(filter(None, places))
 
 
 def _room_of(thing: str, state: State, rooms: Container[str]) -> str | None:

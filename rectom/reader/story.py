@@ -120,7 +120,7 @@ class StoryReader(ModelReader):
         return await self._asker.ask(
             "chain",
             schemas.chain(mentions),
-            lambda reply: tuple(dict.fromkeys(reply.chain)),
+            lambda reply: tuple(reply.chain),
             characters=listed(list(dict.fromkeys(mentions))),
             question=question,
         )

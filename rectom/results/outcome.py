@@ -13,7 +13,8 @@ class Outcome:
 
     `failed_step` names the semantic step that failed for good; such a question counts as wrong. `calls` and
     `tokens` (prompt and completion) are all that the answer rests on, as if no other question had shared them.
-    `group` and `ballot` are the question's.
+    `group` and `ballot` are the question's; `gold_class` and `predicted_class` what the official measure counts the
+    two answers as, where that is not their words.
     """
 
     id: str
@@ -27,6 +28,8 @@ class Outcome:
     tokens: int
     group: str = ""
     ballot: str = ""
+    gold_class: str = ""
+    predicted_class: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A line of `results.jsonl`."""

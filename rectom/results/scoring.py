@@ -90,16 +90,23 @@ def _is_won(tries: Sequence[Outcome]) -> bool:
 
 
 def _f1(outcomes: Sequence[Outcome]) -> float:
-    """The mean F1 of the classes, which are the answers that are right somewhere or were given somewhere.
+    """The mean F1 of the classes that are right somewhere or were given somewhere: answers, or what they count as.
 
     No answer is a class of its own that is never right: it costs the right answer's class its recall. It has no F1
     to be averaged, since then one failure among thousands of questions would weigh as much as a whole class.
     """
-    right = Counter(outcome.gold for outcome in outcomes if outcome.gold == _answer(outcome))
-    golds = Counter(outcome.gold for outcome in outcomes)
-    given = Counter(map(_answer, outcomes))
+    pairs = [_classes(outcome) for outcome in outcomes]
+    right = Counter(gold for gold, given in pairs if gold == given)
+    golds = Counter(gold for gold, _ in pairs)
+    given = Counter(given for _, given in pairs)
     classes = (golds.keys() | given.keys()) - {None}
     return _mean([2 * right[name] / (golds[name] + given[name]) for name in classes])
+
+
+def _classes(outcome: Outcome) -> tuple[str | None, str | None]:
+    """The classes of the right answer and of that given."""
+    given = _answer(outcome)
+    return outcome.gold_class or outcome.gold, (outcome.predicted_class or given) if given is not None else None
 
 
 def _answer(outcome: Outcome) -> str | None:

@@ -120,6 +120,14 @@ def by_order(outcomes: Iterable[Outcome]) -> dict[str, Score]:
     return {"-" if order is None else str(order): Score.of(groups[order]) for order in orders}
 
 
+def by_group(outcomes: Iterable[Outcome]) -> dict[str, Score]:
+    """The score of each kind of question that the benchmark names, in alphabetical order; empty if it names none."""
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.group, []).append(outcome)
+    return {group: Score.of(groups[group]) for group in sorted(groups) if group}
+
+
 def failures(outcomes: Iterable[Outcome]) -> dict[str, int]:
     """How many questions failed, by the step that failed."""
     return dict(Counter(outcome.failed_step for outcome in outcomes if outcome.failed_step).most_common())

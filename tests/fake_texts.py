@@ -1,0 +1,217 @@
+"""What the fake model replies about natural stories and conversations.
+
+Abstractions and reduced questions are those of the hand-made cases; all else is read off the prompt by rules simple
+enough to be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from rectom import prompts
+from rectom.chains import belief_chain
+from rectom.facts import Fact, printed, read_fact, superseded
+from rectom.reader.dialogue import utterance
+from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
+from tests import cases
+from tests.cases import Case
+
+Fields = dict[str, str]
+
+
+def kind_of(step: str, system: str) -> str | None:
+    """The kind of text whose prompt this is the system message of; None if it is neither story nor conversation."""
+    kinds = (kind for kind in ("story", "dialogue") if step in _steps(kind))
+    return next((kind for kind in kinds if prompts.load(kind, step).system == system), None)
+
+
+@cache
+def _steps(kind: str) -> frozenset[str]:
+    return frozenset(prompts.digests(kind))
+
+
+def abstract_story(given: Fields) -> Any:
+    case, start = _case("story", _lines(given))
+    part = case.events[start : start + len(_lines(given))]
+    return {"steps": [_step(number, str(event)) for number, event in enumerate(part, 1)]}
+
+
+def _step(line: int, event: str) -> dict[str, Any]:
+    words = [] if event == "-" else event.split()
+    if not words or words[0][0] in "+-":
+        added, removed = ([word[1:] for word in words if word[0] == sign] for sign in "+-")
+        return {"line": line, "event_type": "persistent", "added_facts": added, "removed_facts": removed}
+    fact = Fact.parse(event)
+    names = {"perceives": ["character"], "misses": ["character"], "private_tell": ["speaker", "listener"]}
+    said = dict(zip([*names.get(fact.predicate, ["speaker"]), "fact"], map(str, fact.args), strict=True))
+    return {"line": line, "event_type": "transient", "event": fact.predicate, **said}
+
+
+def abstract_dialogue(given: Fields) -> Any:
+    """The case's reply; to a window the part of it, for a reader who does not know what was before."""
+    lines = _lines(given)
+    case, before = _case("dialogue", lines)
+    here: dict[str, None] = dict.fromkeys(case.reply["start"])
+    changes = []
+    for change in case.reply["changes"]:
+        number, joins, leaves = change["line"] - before, change.get("joins", []), change.get("leaves", [])
+        if number < 1:
+            here = dict.fromkeys(name for name in [*here, *joins] if name not in leaves)
+        elif number <= len(lines):
+            changes.append({"line": number, "joins": joins, "leaves": leaves})
+    return {"start": list(here), "changes": changes}
+
+
+def chain(given: Fields) -> Any:
+    names = given.get("Characters", given.get("People", "")).split(", ")
+    return {"chain": list(belief_chain(given["Question"], names))}
+
+
+def observe_states(given: Fields) -> Any:
+    character = given.get("Character", given.get("Person", ""))
+    return {
+        number: next((str(fact) for fact in facts_in(state) if fact.args[0] == character), NOT_OBSERVABLE)
+        for number, state in _entries(given["States"])
+    }
+
+
+@dataclass(frozen=True)
+class Row:
+    """A numbered event of a prompt: its text, its signed facts, and who is where."""
+
+    number: str
+    text: str
+    signed: tuple[tuple[str, Fact], ...]
+    where: Fields
+
+    @classmethod
+    def of(cls, number: str, row: str) -> Row:
+        """Read what stands behind a number."""
+        text, _, bar = row.partition(" | ")
+        signed = tuple((word[0], Fact.parse(word[1:])) for word in text.split() if word[0] in "+-")
+        return cls(number, text, signed, {str(f.args[0]): str(f.args[1]) for f in facts_in(bar)})
+
+    @property
+    def news(self) -> set[str]:
+        """By what a change is called when it is missed: the facts that it made true, or else those it made false."""
+        return {str(fact) for sign, fact in self.signed if sign == "+"} or {str(fact) for _, fact in self.signed}
+
+
+def observe_events(given: Fields) -> Any:
+    """Event by event, as the prompt says it: a second telling of the rules, not that of the reader."""
+    character, rows = given["Character"], [Row.of(*entry) for entry in _entries(given["Events"])]
+    home = next((row.where[character] for row in rows if character in row.where), None)
+    rooms = {room for row in rows for room in row.where.values()}
+    places: Fields = {}
+    found: dict[str, bool] = {}
+    for row in rows:
+        places |= {str(f.args[0]): str(f.args[1]) for sign, f in row.signed if sign == "+" and f.predicate == "in"}
+        things = [str(name) for _, fact in row.signed if fact.predicate != "in_room" for name in fact.args]
+        scene = {_outermost(thing, places) for thing in things} & rooms or {home}
+        missed = any(row.news & _missed(other.text, character) for other in rows)
+        own = any(fact.predicate == "in_room" and fact.args[0] == character for _, fact in row.signed)
+        there = home is None or row.where.get(character) in scene
+        found[row.number] = not missed and (own or there) if row.signed else _reaches(row, character, found, rows)
+    return {number: OBSERVABLE if learnt else NOT_OBSERVABLE for number, learnt in found.items()}
+
+
+def _missed(event: str, character: str) -> set[str]:
+    return {str(Fact.parse(event).args[1])} if event.startswith(f"misses({character},") else set()
+
+
+def _outermost(thing: str, places: Fields) -> str:
+    while thing in places:
+        thing = places[thing]
+    return thing
+
+
+def _reaches(row: Row, character: str, found: dict[str, bool], rows: Sequence[Row]) -> bool:
+    event = Fact.parse(row.text)
+    match event.predicate:
+        case "public_claim":
+            return True
+        case "private_tell":
+            return character in event.args[:2]
+        case "misses":
+            about = [other.number for other in rows if str(event.args[1]) in other.news]
+            return character != event.args[0] and any(found.get(number, False) for number in about)
+        case _:
+            return character == event.args[0]
+
+
+def revise(given: Fields) -> Any:
+    """Whatever is said is believed."""
+    said = Fact.parse(given["Said"]).args[-1]
+    belief = frozenset(facts_in(given["Belief before"]))
+    assert isinstance(said, Fact)
+    return {"convinced": True, "added_facts": [str(said)], "removed_facts": printed(superseded(belief, [said]))}
+
+
+def reduce(kind: str, given: Fields) -> Any:
+    return {"question": next(c.reduced for c in cases.of_kind(kind) if c.question == given["Question"])}
+
+
+def answer(kind: str, given: Fields) -> Any:
+    """The letter of the one option that fits what is known."""
+    options = [line.partition(". ")[2] for line in given["Options"].splitlines()]
+    case = next(c for c in cases.of_kind(kind) if c.reduced == given["Question"] and list(c.choices) == options)
+    [right] = case.answers(frozenset(_known(case, given)))
+    return {"reason": "it is what is known", "answer": "ABCDEF"[options.index(right)]}
+
+
+def _known(case: Case, given: Fields) -> list[str]:
+    if "Facts" in given:
+        return list(map(str, facts_in(given["Facts"])))
+    told = [utterance(line) or ("narrator", line) for line in case.lines]
+    known = given["Utterances"].splitlines()
+    return [str(number) for number, (speaker, words) in enumerate(told, 1) if f"{speaker}: {words}" in known]
+
+
+def facts_in(text: str) -> list[Fact]:
+    """Facts, one after the other; a dash and `none` are none."""
+    found, place = [], 0
+    while text not in {"-", "none", "nothing"} and text[place:].strip():
+        fact, place = read_fact(text, place)
+        found.append(fact)
+    return found
+
+
+def _lines(given: Fields) -> list[str]:
+    return [line for _, line in _entries(given["Lines"])]
+
+
+def _entries(text: str) -> list[tuple[str, str]]:
+    return [(number, rest) for number, _, rest in (line.partition(" ") for line in text.splitlines())]
+
+
+def _case(kind: str, lines: Sequence[str]) -> tuple[Case, int]:
+    """The case in which some lines stand one after the other, and how many stand before them."""
+    for case in cases.of_kind(kind):
+        for start in range(len(case.lines) - len(lines) + 1):
+            if list(case.lines[start : start + len(lines)]) == list(lines):
+                return case, start
+    raise KeyError(f"no case holds {lines[0]!r}")
+
+
+#: What is replied, by the kind of text and the step.
+REPLIES: Final[dict[str, dict[str, Callable[[Fields], Any]]]] = {
+    "story": {
+        "abstract": abstract_story,
+        "chain": chain,
+        "observe_states": observe_states,
+        "observe_events": observe_events,
+        "revise": revise,
+        "reduce": lambda given: reduce("story", given),
+        "answer": lambda given: answer("story", given),
+    },
+    "dialogue": {
+        "abstract": abstract_dialogue,
+        "chain": chain,
+        "observe_states": observe_states,
+        "reduce": lambda given: reduce("dialogue", given),
+        "answer": lambda given: answer("dialogue", given),
+    },
+}
