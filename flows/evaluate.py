@@ -30,6 +30,7 @@ from rectom.benchmarks.registry import adapter
 from rectom.errors import Partial, RectomError
 from rectom.llm import ChatClient
 from rectom.llm.stats import Stats
+from rectom.methods.registry import chosen
 from rectom.results import report, tables
 from rectom.results.folder import RunFolder
 from rectom.results.outcome import Outcome
@@ -249,9 +250,13 @@ def _circumstances(earlier: list[dict[str, Any]], settings: Settings, benchmark:
         "sessions": [*earlier, {"started": _now()}],
         "versions": {"rectom": version("rectom"), "python": platform.python_version()},
         "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
-        "prompts": prompts.digests(task(benchmark.task).prompts if settings.method == RECTOM else settings.method),
+        "prompts": prompts.digests(_prompts(settings, benchmark)),
         "revision": _revision(),
     }
+
+
+def _prompts(settings: Settings, benchmark: Benchmark) -> str:
+    return task(benchmark.task).prompts if settings.method == RECTOM else chosen(settings.method)[0].prompts
 
 
 def _revision() -> str | None:

@@ -19,8 +19,8 @@ from rectom.llm.claims import Claims
 from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
 from rectom.llm.wire import Transport
-from rectom.methods.base import Method
-from rectom.methods.cot import ChainOfThought
+from rectom.methods.base import Method, Setup
+from rectom.methods.registry import chosen
 from rectom.reader.asking import Asker
 from rectom.reader.base import Reader, SharedReader
 from rectom.task import task
@@ -130,7 +130,8 @@ def method_of(settings: Settings, client: ChatClient | None, benchmark: Benchmar
         return None
     if client is None:
         raise SettingsError(f"--method {settings.method} needs a model: give --model NAME and --base-url URL")
-    return ChainOfThought(_asker(settings, client, settings.method, sample), benchmark.note)
+    kind, options = chosen(settings.method)
+    return kind.make(Setup(_asker(settings, client, kind.prompts, sample), benchmark.note, benchmark.task, options))
 
 
 def _asker(settings: Settings, client: ChatClient, prompts: str, sample: int) -> Asker:

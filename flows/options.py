@@ -13,13 +13,14 @@ import click
 
 from flows.home import home
 from flows.pipeline import STAGES
-from flows.settings import BATCH, BATCH_FILE, LIVE, METHODS, PERMUTABLE, RECTOM, Endpoint, Settings
+from flows.settings import BATCH, BATCH_FILE, LIVE, PERMUTABLE, RECTOM, Endpoint, Settings
 from flows.tolerance import Tolerance
 from rectom.benchmarks.registry import adapter
 from rectom.errors import SettingsError
 from rectom.llm.budget import Budget
 from rectom.llm.catalogue import DeclaredSampling, Provider, catalogue, read_prices
 from rectom.llm.request import Sampling
+from rectom.methods.registry import BUILT_IN
 from rectom.rules import PRESETS
 
 
@@ -94,7 +95,13 @@ _READING = (
 _RUNNING = (
     click.argument("target", default="hitom/400", metavar="[BENCHMARK[/SUBSET]]"),
     click.option("--data", type=click.Path(path_type=Path), help="The benchmark's file or folder [RECTOM_DATA]."),
-    click.option("--method", type=click.Choice(METHODS), default=RECTOM, show_default=True, help="Who answers."),
+    click.option(
+        "--method",
+        default=RECTOM,
+        show_default=True,
+        metavar="NAME[:OPTION=VALUE,…]",
+        help=f"Who answers: rectom, {', '.join(BUILT_IN)}, or an installed one.",
+    ),
     click.option(
         "--permute",
         "permuted",

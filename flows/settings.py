@@ -21,9 +21,8 @@ from rectom.rules import PRESETS, Rules
 RULES = "rules"
 MODEL = "model"
 
-#: The methods: ours, and those that it is compared with.
+#: Our own method; the others are in `rectom.methods`.
 RECTOM = "rectom"
-METHODS = (RECTOM, "cot")
 
 #: What can be exchanged in a benchmark (see `rectom.benchmarks.permute`).
 PERMUTABLE = ("choices", "names", "containers")
@@ -57,11 +56,12 @@ class Endpoint:
 class Settings:
     """What a run depends on, and where it is kept.
 
-    `permuted` is what is exchanged in the benchmark, by `seed`. `method` is one of METHODS. `model` is the name on the
-    command line: a declared model, a name that the server knows, or `rules` for no model at all; `served_as` is
-    what the server is asked for. `readers` gives single steps to `rules` or `model`. `rules` names a preset, or is
-    empty for those of the benchmark's kind of text. `window` is the number of lines an abstraction call gets, None for
-    the whole story. `samples` is how often every question is answered anew. `cache` and `runs` are folders.
+    `permuted` is what is exchanged in the benchmark, by `seed`. `method` is RecToM or another, with its options
+    (`sc:n=5`). `model` is the name on the command line: a declared model, a name that the server knows, or `rules`
+    for no model at all; `served_as` is what the server is asked for. `readers` gives single steps to `rules` or `model`.
+    `rules` names a preset, or is empty for those of the benchmark's kind of text. `window` is the number of lines an
+    abstraction call gets, None for the whole story. `samples` is how often every question is answered anew. `cache`
+    and `runs` are folders.
     """
 
     benchmark: str = "hitom"
@@ -152,8 +152,8 @@ class Settings:
                 raise SettingsError(f"--name {self.name!r}: use letters, digits, '.', '_' and '-'")
             return self.name
         mark = sha256(orjson.dumps([self.fields(), data_digest], option=orjson.OPT_SORT_KEYS)).hexdigest()[:6]
-        model = re.sub(r"[^\w.-]+", "-", self.model)
-        return f"{self.benchmark}-{self.named_subset}.{self.method}.{model}.{mark}"
+        model, method = (re.sub(r"[^\w.=-]+", "-", name) for name in (self.model, self.method))
+        return f"{self.benchmark}-{self.named_subset}.{method}.{model}.{mark}"
 
 
 def _drawn(sampling: Sampling) -> dict[str, Any]:

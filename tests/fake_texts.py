@@ -94,10 +94,11 @@ class Row:
         signed = tuple((word[0], Fact.parse(word[1:])) for word in text.split() if word[0] in "+-")
         return cls(number, text, signed, {str(f.args[0]): str(f.args[1]) for f in facts_in(bar)})
 
-    @property
-    def news(self) -> set[str]:
-        """By what a change is called when it is missed: the facts that it made true, or else those it made false."""
-        return {str(fact) for sign, fact in self.signed if sign == "+"} or {str(fact) for _, fact in self.signed}
+    def missed_in(self, rows: Sequence[Row]) -> Row | None:
+        """The last of some rows in which the fact came or went that somebody misses in this one."""
+        fact = Fact.parse(self.text).args[1] if self.text.startswith("misses(") else None
+        about = [row for row in rows[: rows.index(self)] if fact in {changed for _, changed in row.signed}]
+        return about[-1] if about else None
 
 
 def observe_events(given: Fields) -> Any:
@@ -110,22 +111,18 @@ def observe_events(given: Fields) -> Any:
     for row in rows:
         places |= {str(f.args[0]): str(f.args[1]) for sign, f in row.signed if sign == "+" and f.predicate == "in"}
         things = [str(name) for _, fact in row.signed if fact.predicate != "in_room" for name in fact.args]
-        scene = {_outermost(thing, places) for thing in things} & rooms or {home}
-        missed = any(row.news & _missed(other.text, character) for other in rows)
+        scene: set[str | None] = {room for thing in things if (room := _room_of(thing, places, rooms))}
+        missed = row in [r.missed_in(rows) for r in rows if r.text.startswith(f"misses({character},")]
         own = any(fact.predicate == "in_room" and fact.args[0] == character for _, fact in row.signed)
-        there = home is None or row.where.get(character) in scene
+        there = home is None or row.where.get(character) in (scene or {home})
         found[row.number] = not missed and (own or there) if row.signed else _reaches(row, character, found, rows)
     return {number: OBSERVABLE if learnt else NOT_OBSERVABLE for number, learnt in found.items()}
 
 
-def _missed(event: str, character: str) -> set[str]:
-    return {str(Fact.parse(event).args[1])} if event.startswith(f"misses({character},") else set()
-
-
-def _outermost(thing: str, places: Fields) -> str:
-    while thing in places:
+def _room_of(thing: str, places: Fields, rooms: set[str]) -> str | None:
+    while thing in places and thing not in rooms:
         thing = places[thing]
-    return thing
+    return thing if thing in rooms else None
 
 
 def _reaches(row: Row, character: str, found: dict[str, bool], rows: Sequence[Row]) -> bool:
@@ -136,8 +133,8 @@ def _reaches(row: Row, character: str, found: dict[str, bool], rows: Sequence[Ro
         case "private_tell":
             return character in event.args[:2]
         case "misses":
-            about = [other.number for other in rows if str(event.args[1]) in other.news]
-            return character != event.args[0] and any(found.get(number, False) for number in about)
+            about = row.missed_in(rows)
+            return about is not None and found[about.number] and character != event.args[0]
         case _:
             return character == event.args[0]
 
@@ -155,10 +152,10 @@ def reduce(kind: str, given: Fields) -> Any:
 
 
 def answer(kind: str, given: Fields) -> Any:
-    """The letter of the one option that fits what is known."""
+    """The letter of the option that fits what is known; of the first, if none does."""
     options = [line.partition(". ")[2] for line in given["Options"].splitlines()]
     case = next(c for c in cases.of_kind(kind) if c.reduced == given["Question"] and list(c.choices) == options)
-    [right] = case.answers(frozenset(_known(case, given)))
+    [right, *_] = case.answers(frozenset(_known(case, given))) or options
     return {"reason": "it is what is known", "answer": "ABCDEF"[options.index(right)]}
 
 

@@ -19,19 +19,9 @@ LINE = ["run", "benchmark", "subset", "method", "model", "questions", "correct",
 LINE += ["calls", "tokens", "wall_s"]
 CALLS = ["sent", "cached", "shared", "retried"]
 TOKENS = ["prompt", "completion", "reasoning", "cached", "billed", "standalone"]
-RESULT = [
-    "id",
-    "story_id",
-    "order",
-    "gold",
-    "predicted",
-    "correct",
-    "failed_step",
-    "calls",
-    "tokens",
-    "group",
-    "ballot",
-]
+RESULT = (
+    "id story_id order gold predicted correct failed_step calls tokens group ballot gold_class predicted_class".split()
+)
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,8 @@ _RELATIVE = re.compile(
     r"\b(?:friend|colleague|coworker|neighbou?r|partner|teammate|roommate|brother|sister|cousin|son|daughter|husband"
     r"|wife|boss|assistant),? ([A-Z]\w+)"
 )
+#: Somebody else who only has a name like that: `my sister Erika`, where Erik speaks.
+_THEIRS = re.compile(r"\b(?:[Mm]y|[Yy]our|[Hh]is|[Hh]er|[Oo]ur|[Tt]heir)(?: [a-z]+){1,2} ([A-Z]\w+)")
 _EVERYBODY: Final = frozenset({"All", "Everyone", "Everybody", "Both", "Group", "Narrator"})
 _SHE, _HE = (re.compile(rf"\b(?:{words})\b", re.I) for words in ("she|hers?|herself", "he|him|his|himself"))
 
@@ -299,10 +301,10 @@ def _spellings(sure: Iterable[str], likely: Iterable[str], texts: Iterable[str])
     whole = "\n".join(texts)
     small = set(re.findall(r"(?<!\w)[a-z]\w*", whole))
     called = set(re.findall(r", ([A-Z]\w\w+)[,.!?]", whole))
-    for word in sorted(set(_CAPITALISED.findall(whole)) - set(spelt)):
+    for word in sorted(set(_CAPITALISED.findall(whole)) - set(spelt) - set(_THEIRS.findall(whole))):
         nicknamed = {person for person in spelt.values() if word in called and person.startswith(word)}
         person = nicknamed.pop() if len(nicknamed) == 1 else _alike(word, spelt.values())
-        if person and word.casefold() not in small:
+        if person and word != f"{person}s" and word.casefold() not in small and not word.isupper():
             spelt[word] = person
     return spelt
 

@@ -1,10 +1,16 @@
-"""What a method is: a question about a story in, an option out."""
+"""What a method is: a question about a story in, an option out; and how one joins RecToM."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
+from rectom.reader.asking import Asker
 from rectom.story import Question, Story
+
+#: The entry point group in which other packages offer methods.
+GROUP: Final = "rectom.methods"
 
 
 class Method(Protocol):
@@ -17,3 +23,32 @@ class Method(Protocol):
     async def answer(self, story: Story, question: Question) -> str:
         """The option that the method chooses. Raises StepFailure where it comes to none."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a method is made of.
+
+    `asker` asks the model, with the prompts of the method's folder. `note` are the benchmark's assumptions, `task` its
+    kind of text (`hitom`, `tomi`, `story`, `dialogue`, or empty). `options` are the method's own, all of them.
+    """
+
+    asker: Asker
+    note: str = ""
+    task: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A method as RecToM knows it: `make` gives it for a run.
+
+    `prompts` is the folder of its prompts in `rectom.prompts`; empty for a method that has its prompts in itself.
+    `options` are its own settings with what each is unless it is given (`timetom:solver=off`).
+    """
+
+    name: str
+    title: str
+    make: Callable[[Setup], Method]
+    prompts: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)

@@ -53,7 +53,9 @@ def load(benchmark: str, step: str) -> Prompt:
 
 
 def digests(benchmark: str) -> dict[str, str]:
-    """The digest of every prompt of a benchmark, by step."""
+    """The digest of every prompt in a folder, by step; none of no folder."""
+    if not benchmark:
+        return {}
     files = sorted(file.name for file in _folder(benchmark).iterdir())
     steps = [name.removesuffix(".txt") for name in files if name.endswith(".txt")]
     return {step: load(benchmark, step).digest for step in steps}

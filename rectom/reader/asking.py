@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -98,6 +99,17 @@ class Asker:
         self._repairs = repairs
         self._sample = sample
 
+    def drawing(self, sample: int) -> Asker:
+        """The same, drawing another sample of the replies."""
+        other = copy(self)
+        other._sample = sample
+        return other
+
+    @property
+    def sample(self) -> int:
+        """The number of the sample that is drawn."""
+        return self._sample
+
     def fields(self, *names: str) -> dict[str, object]:
         """What a reply to these prompts depends on besides their fields."""
         return {
@@ -144,16 +156,19 @@ class Asker:
 
     async def say(self, name: str, **fields: str) -> str:
         """Fill a prompt and ask for a reply in words. Raises as `ask` does, also for a reply that is no answer."""
-        system, user = prompts.load(self._benchmark, name).fill(**fields)
+        return await self.tell(name, *prompts.load(self._benchmark, name).fill(**fields))
+
+    async def tell(self, step: str, system: str, user: str) -> str:
+        """Send these words and return the reply's; `step` is what the call is put down to. Raises as `say` does."""
         messages = (Message("system", system), Message("user", user))
         request = ChatRequest(self._model, messages, self._sampling, self._sample)
         try:
             reply = await self._client.ask(request, fresh=_anew.get())
         except (EndpointBusy, EndpointFault, RequestRefused) as error:
-            raise StepFailure(name, str(error)) from None
-        self._note(name, [reply])
+            raise StepFailure(step, str(error)) from None
+        self._note(step, [reply])
         if reply.outcome is not Outcome.OK:
-            raise StepFailure(name, f"the reply is {reply.outcome}")
+            raise StepFailure(step, f"the reply is {reply.outcome}")
         return reply.text
 
     def _note(self, name: str, replies: list[Reply]) -> None:

@@ -177,6 +177,13 @@ class DialogueReader(StoryReader):
     def __init__(self, asker: Any, rules: Rules = DIALOGUE_RULES, *, note: str = "", window: int | None = None) -> None:
         super().__init__(asker, rules, note=note, window=window)
 
+    def fields(self, step: str) -> dict[str, object]:
+        """Model, sampling and prompts; a revision asks none."""
+        if step == "revise":
+            return fields_of("dialogue", VERSION, step, self.rules)
+        asked = self._asker.fields("observe_states" if step == "observe" else step)
+        return {**asked, "window": self._window or _LONGEST} if step == "abstract" else asked
+
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         """Line 3. In a conversation nobody thinks about himself through others: the first mention counts."""
         return tuple(dict.fromkeys(await super().chain(question, words)))
