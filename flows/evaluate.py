@@ -91,8 +91,9 @@ class Evaluated:
 def load_benchmark(settings: Settings) -> Benchmark:
     """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
-    benchmark = benchmark.first(settings.limit) if settings.limit else benchmark
-    return permute(benchmark, settings.permuted, settings.seed) if settings.permuted else benchmark
+    # Before the cut, since all questions about a story say whom it is about.
+    benchmark = permute(benchmark, settings.permuted, settings.seed)
+    return benchmark.first(settings.limit) if settings.limit else benchmark
 
 
 async def conduct_plainly(evaluation: Evaluation) -> None:

@@ -43,8 +43,8 @@ _EXPLICIT = re.compile(
 
 #: An answer in a sentence: `the correct answer is …`, `I choose …`, `答案是…`, `应选…`.
 _STATED = re.compile(
-    rf"(?:{_ANSWER}|\b(?:correct|right|best)\s+(?:option|choice)){_IS}(?=.*\w)"
-    r"|\bI(?:\s+would|'d)?\s+(?:choose|pick|select|go\s+with)\b(?=.*\w)"
+    rf"(?:{_ANSWER}|\b(?:correct|right|best)\s+(?:option|choice)){_IS}(?=.*[\w\0])"
+    r"|\bI(?:\s+would|'d)?\s+(?:choose|pick|select|go\s+with)\b(?=.*[\w\0])"
     r"|(?:答案|选项)\s*(?:应该?)?\s*[是为选]|答案\s*(?=[A-Z])|(?:[我应该故]|因此|所以)\s*选择?",
     re.I,
 )
@@ -77,6 +77,8 @@ _HEADS: Final = {
     "": re.compile(r"[.:,)\]–—\n]| [–—\0-]|\s*/|\s+(?:or|and|because|since)\b", re.I),
 }
 _JOINED = re.compile(r"(?:\b(?:or|and|nor)|[/,&])\s*[\"'(\[]*\Z", re.I)
+#: An article in an option, which an `A` is at its beginning alone.
+_ARTICLE = re.compile(r"(?:a|(?i:an|the)|\AA)\Z")
 _ONLY_OPTIONS = re.compile(r"(?:[\W_]|\b(?:[A-Za-z]|[0-9]+|or|and|both|option)\b|[或和与])*\Z", re.I)
 
 
@@ -99,7 +101,7 @@ def extract(reply: str, choices: Sequence[str]) -> str | None:
     None if it gives none, several, or one that is not there; or if it denies one (`not A`).
     """
     given = [choice for choice in choices if choice.strip() == reply.strip()]
-    if given and reply.strip() not in letters(choices):
+    if given:
         return given[0]
     options = _options(tuple(choices))
     meant = _meant(_spoken(reply), options)
@@ -119,18 +121,22 @@ class _Options:
         found: list[tuple[re.Match[str], Meant]] = []
         for pattern, places in self.texts:
             found += [(match, places) for match in pattern.finditer(text)]
-            text = pattern.sub(lambda match: _MARK * len(match[0]), text)
+            text = _masked(pattern, text)
         found += self._called(text)
         begin = min((match.end() for match, _ in found), default=0)
         reason = None if reasons else _REASON.search(text, begin)
         end = reason.start() if reason else len(text)
         return [_unless_denied(text, match, meant) for match, meant in found if match.start() < end]
 
+    def masked(self, text: str) -> str:
+        """A text of the same length in which nothing of an option's text can be read."""
+        for pattern, _ in self.texts:
+            text = _masked(pattern, text)
+        return text
+
     def only(self, line: str) -> bool:
         """Whether a line holds options and nothing else."""
-        for pattern, _ in self.texts:
-            line = pattern.sub(_MARK, line)
-        return bool(_ONLY_OPTIONS.match(line)) and bool(self.mentions(line) or _MARK in line)
+        return bool(_ONLY_OPTIONS.match(self.masked(line)) and self.mentions(line))
 
     def _called(self, text: str) -> Iterator[tuple[re.Match[str], Meant]]:
         """The mentions by letter or number in a text without options' texts."""
@@ -141,6 +147,10 @@ class _Options:
             known = name in self.letters
             if alone or _is_label(text, match) or (known and not numbers and _is_letter(text, match)):
                 yield match, frozenset([self.letters.index(name)] if known else [])
+
+
+def _masked(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda match: _MARK * len(match[0]), text)
 
 
 def _is_label(text: str, match: re.Match[str]) -> bool:
@@ -177,16 +187,16 @@ def _options(choices: tuple[str, ...]) -> _Options:
 
 def _pattern(choice: str) -> str:
     """An option's words with or without articles, and no longer word around them; empty if it has no words."""
-    text = normalize("NFKC", choice).casefold()
+    text = normalize("NFKC", choice)
     words = list(re.finditer(r"[^\W_]+", text))
-    words = [word for word in words if word[0] not in {"a", "an", "the"}] or words
+    words = [word for word in words if not _ARTICLE.match(text, *word.span())] or words
     if not words:
         return ""
     # Chinese writes no blanks, so that every character may begin a word.
     begin = "" if _is_chinese(words[0][0][0]) else r"(?<![^\W_])"
     end = "" if _is_chinese(words[-1][0][-1]) else r"(?![^\W_])"
-    rest = (_gap(text[last.end() : word.start()]) + word[0] for last, word in pairwise(words))
-    return begin + words[0][0] + "".join(rest) + end
+    rest = (_gap(text[last.end() : word.start()]) + re.escape(word[0].lower()) for last, word in pairwise(words))
+    return begin + re.escape(words[0][0].lower()) + "".join(rest) + end
 
 
 def _gap(written: str) -> str:
@@ -204,7 +214,7 @@ def _spoken(reply: str) -> str:
     *_, text = re.split(r"</(?:think|thinking|thought|reasoning)>", normalize("NFKC", reply), flags=re.I)
     text = _TOKEN.sub("\n", _THOUGHT.split(text)[0])
     text = _TAG.sub(lambda tag: "\n" if tag[1] else "\nAnswer: ", _LATEX.sub(r"\1", _without_json(text)))
-    lines = (_BOX.sub(r" \1 ", _BOX.sub(r"\nAnswer: \1 ", line, count=1)) for line in text.split("\n"))
+    lines = (_BOX.sub(r"\nAnswer: \1 ", line, count=1) for line in text.split("\n"))
     return "\n".join(lines).translate(_MARKUP)
 
 
@@ -226,9 +236,12 @@ def _without_json(text: str) -> str:
 
 def _meant(text: str, options: _Options) -> Meant:
     """The options that everything named in a reply's answer can mean."""
-    explicit = [match.end() for match in _EXPLICIT.finditer(text)]
+    masked = options.masked(text)
+    # An option may have several paragraphs; what is read below are lines.
+    text = "".join(" " if (seen, hidden) == ("\n", _MARK) else seen for seen, hidden in zip(text, masked, strict=True))
+    explicit = [match.end() for match in _EXPLICIT.finditer(masked)]
     begin = explicit[-1] if explicit else 0
-    stated = [match.end() for match in _STATED.finditer(text, begin)]
+    stated = [match.end() for match in _STATED.finditer(masked, begin)]
     if not explicit and not stated:
         return _common(options.mentions(text))
     if not explicit:

@@ -23,7 +23,7 @@ def belief_chain(question: str, names: Iterable[str], *, acting: bool = True) ->
     (`Anne's understanding`). With `acting` it counts as well where it is asked what she will do, which follows from
     what she believes.
     """
-    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    known = "|".join(map(re.escape, names))
     if not known:
         return ()
     # `Anne and Bob's views` are what is talked about.

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import orjson
 import pytest
@@ -8,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rectom.answers import extract, letters, shown
+from rectom.benchmarks.registry import adapter
+from rectom.errors import DataError
 
 PLACES = ("box", "green_basket", "blue box", "the chest")
 BELIEFS = (
@@ -22,6 +26,7 @@ VERDICTS = ("entailment", "not_entailment")
 CHINESE = ("盒子", "蓝色的盒子", "篮子", "不知道")
 WEATHER = ("Yes", "No")
 ROOMS = tuple(f"{colour}_{kind}" for colour in ("red", "blue", "green") for kind in ("box", "bag", "tin", "jar", "urn"))
+GRADES = ("got an A on her test", "she got an A", "Her answer is sincere", "so I choose to go")
 MANY = tuple(f"place {number}" for number in range(101, 131))
 
 
@@ -49,6 +54,7 @@ MANY = tuple(f"place {number}" for number in range(101, 131))
         ("Option B", 1),
         ("option b.", 1),
         ("So, B.", 1),
+        ("It must be b).", 1),
         ("I'd say B", 1),
         ("It is not easy, but B", 1),
         ("Ｂ", 1),
@@ -120,6 +126,7 @@ MANY = tuple(f"place {number}" for number in range(101, 131))
         ('```json\n{"Answer": "(b)"}\n```', 1),
         ('Anne saw A.\n{"answer": ["B"]}', 1),
         ("{'answer': 'B'}", 1),
+        ('Of {A, B} it is this: {"answer": "B", "why": "not A"}', 1),
         ('{"choice": "B"}', 1),
     ],
 )
@@ -230,11 +237,22 @@ def test_no_option(reply: str) -> None:
         ("答案是蓝色的盒子", CHINESE, 1),
         ("答案是A，因为小红没有看到篮子", CHINESE, 0),
         ("小红先看了A和B。\n答案：C", CHINESE, 2),
+        ("C. 因为高兴，所以选择了离开。", ("她不高兴", "她没离开", "因为高兴，所以选择了离开。"), 2),
         ("A或B", CHINESE, None),
         ("盒子和篮子", CHINESE, None),
         ("不是A", CHINESE, None),
         ("B不对", CHINESE, None),
         ("答案：E", CHINESE, None),
+        ("Anne and I would look in the red box.", ROOMS, 0),
+        ("cat", ("a cat", "an owl"), 0),
+        ("The owl.", ("a cat", "an owl"), 1),
+        ('{"answer": null}', ("none", "box"), None),
+        ("Answer: got an A on her test", GRADES, 0),
+        ("I think the answer is: she got an A", GRADES, 1),
+        ("The correct answer is her answer is sincere.", GRADES, 2),
+        ("her answer is sincere, or got an A on her test", GRADES, None),
+        ("A", GRADES, 0),
+        ("Answer: She left.\n\nHe stayed.", ("He left.", "She left.\n\nHe stayed."), 1),
         ("27", MANY, 26),
         ("Answer: 27", MANY, 26),
         ("27. place 127", MANY, 26),
@@ -299,11 +317,10 @@ def test_a_text_gives_its_option(question: tuple[list[str], int, int], form: str
         assert extract(form.format(said), choices) == choices[first]
 
 
-@given(st.lists(st.text(min_size=2).filter(str.strip), min_size=1, max_size=30, unique_by=str.strip))
+@given(st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=30, unique_by=str.strip))
 def test_any_options_own_text_gives_it(choices: list[str]) -> None:
     for choice in choices:
-        if choice.strip() not in letters(choices):
-            assert extract(choice, choices) == choice
+        assert extract(f" {choice}\n", choices) == choice
 
 
 @given(asked(), st.sampled_from(["", "Answer: ", "The answer is "]), st.sampled_from([" or ", "\nor ", " and ", ", "]))
@@ -342,6 +359,25 @@ def test_options_are_shown_by_letters_and_beyond_26_by_numbers() -> None:
 def test_an_answer_in_json_is_found(choice: str, reason: str) -> None:
     reply = orjson.dumps({"reason": reason, "answer": choice}).decode()
     assert extract(reply, PLACES) == choice
+
+
+@pytest.mark.parametrize(
+    ("name", "subset"),
+    [("bigtom", "400"), ("fantom", "324"), ("socialiqa", "dev"), ("tombench", "discrepant-intentions-zh-once")],
+)
+def test_every_form_names_the_options_of_published_questions(name: str, subset: str) -> None:
+    said = os.environ.get("RECTOM_DATA")
+    folder = Path(said) if said else Path(__file__).parents[2] / "shared" / "data"
+    try:
+        questions = adapter(name).open(subset, folder).questions[:150]
+    except DataError as error:
+        pytest.skip(str(error))
+    for question in questions:
+        for letter, choice in zip(letters(question.choices), question.choices, strict=True):
+            for form in (f"{letter}. {choice}", f"Answer: ({letter.lower()}) {choice}", f"The answer is {choice}"):
+                assert extract(form, question.choices) == choice, form
+            for other in set(question.choices) - {choice}:
+                assert extract(f"{choice} or {other}", question.choices) is None
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from rectom.reader.base import Reader
 from rectom.reader.rules import RuleReader
 from rectom.results.drawing import Drawing
 from rectom.task import TASKS
-from rectom.words import words_of
 from tests import cases
 from tests.cases import KINDS, Case, shown
 from tests.fake_openai import FakeOpenAI
@@ -100,7 +99,7 @@ async def test_rules_build_the_right_perspectives(case: Case) -> None:
 
 @every_case
 async def test_rules_find_the_chain(case: Case) -> None:
-    assert await by_rules(case).chain(case.question, words_of(case.lines)) == case.chain
+    assert await by_rules(case).chain(case.question, TASKS[case.kind].words(case.lines)) == case.chain
 
 
 @pytest.mark.parametrize("case", of("hitom"))
@@ -129,7 +128,7 @@ async def test_a_right_model_reads_every_case(case: Case) -> None:
     reader = by_model(case, Scripted(by_rule))
     world = build_global(await reader.abstract(case.story))
     assert world == build_global(case.events)
-    chain = await reader.chain(case.question, words_of(case.lines))
+    chain = await reader.chain(case.question, TASKS[case.kind].words(case.lines))
     assert chain == case.chain
     perspectives = await recurse(world, chain, reader)
     assert shown(perspectives) == case.matter
@@ -152,7 +151,7 @@ async def test_a_case_costs_no_more_calls_than_it_needs(case: Case) -> None:
     client = Scripted(by_rule)
     reader = by_model(case, client)
     world = build_global(await reader.abstract(case.story))
-    chain = await reader.chain(case.question, words_of(case.lines))
+    chain = await reader.chain(case.question, TASKS[case.kind].words(case.lines))
     perspectives = await recurse(world, chain, reader)
     await reader.answer(await reader.reduce(case.question, chain), perspectives[-1].final, case.choices)
     steps = Counter(request.schema_name for request in client.requests)

@@ -138,7 +138,8 @@ def _reordered(question: Question, seed: int) -> Question:
     order = dice.some(places, len(places))
     while len(places) > 1 and order == list(places):
         order = dice.some(places, len(places))
-    return replace(question, choices=tuple(question.choices[place] for place in order))
+    classes = tuple(question.classes[place] for place in order) if question.classes else ()
+    return replace(question, choices=tuple(question.choices[place] for place in order), classes=classes)
 
 
 def _renamed(question: Question, renaming: _Renaming, mark: str) -> Question:
@@ -166,13 +167,11 @@ class _Renaming:
         return self._replaced(text, lambda name: not (_is_word(text, name) or self._goes_on(text, name)))
 
     def line(self, line: str) -> str:
-        """A line of the story with the new words. Before a colon stands nothing but who speaks."""
+        """A line of the story with the new words."""
         if self.kind != "dialogue":
             return self(line)
-        end = line.index(":") if utterance(line) else 0
-        label, said = line[:end], line[end:]
-        return self._replaced(label, lambda _: True) + self._replaced(
-            said, lambda name: not (_is_word(said, name) or self._goes_on(said, name) or self._ends(said, name))
+        return self._replaced(
+            line, lambda name: not (_is_word(line, name) or self._goes_on(line, name) or self._ends(line, name))
         )
 
     def _replaced(self, text: str, chosen: Callable[[re.Match[str]], bool]) -> str:

@@ -29,7 +29,7 @@ def perception(source: Perspective, character: str, rules: Rules) -> Observabili
         if event is None or event == NOTHING or step in escaping:
             learnt.append(False)
         elif _misses(event):
-            learnt.append(step in missed and learnt[missed[step]] and not _misses(event, character))
+            learnt.append(step in missed and learnt[missed[step]])
         else:
             learnt.append(_learns(event, character, there=there))
     return Observability(rooms, tuple(learnt))
