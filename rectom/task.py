@@ -56,6 +56,8 @@ TASKS: Final[Mapping[str, Task]] = {
 
 def task(name: str) -> Task:
     """The kind of text that a benchmark names. Raises DataError if RecToM cannot read it."""
+    if not name:
+        raise DataError("these questions ask for no belief that RecToM could build: choose a --method such as cot")
     if name not in TASKS:
         raise DataError(f"RecToM reads texts of the kinds {', '.join(TASKS)}, not {name!r}: choose another --method")
     return TASKS[name]

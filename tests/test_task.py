@@ -84,10 +84,12 @@ def test_other_rules_reach_both_readers(name: str) -> None:
     assert described.by_rule(rules).rules == described.by_model(asker, rules, "", None).rules == rules
 
 
-@pytest.mark.parametrize("name", ["", "poem", "HiToM"])
+@pytest.mark.parametrize("name", ["poem", "HiToM"])
 def test_an_unknown_kind_is_named_with_what_to_do(name: str) -> None:
     with pytest.raises(DataError, match=f"of the kinds {', '.join(TASKS)}, not '{name}': choose another --method"):
         task(name)
+    with pytest.raises(DataError, match="these questions ask for no belief .*: choose a --method such as cot"):
+        task("")
 
 
 @every_kind_of_case

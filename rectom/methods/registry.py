@@ -35,6 +35,8 @@ def kind(name: str) -> Kind:
             raise SettingsError(f"the method {name!r} of {point.value} cannot be loaded: {error}") from error
     if not isinstance(found, Kind):
         raise SettingsError(f"the method {name!r} is no Kind but {type(found).__name__}")
+    if found.name != name:
+        raise SettingsError(f"the method {name!r} calls itself {found.name!r}; its package must offer it by that name")
     return found
 
 

@@ -41,7 +41,7 @@ class SelfConsistency:
         given = [vote for vote in votes if isinstance(vote, str)]
         if not given:
             raise next(vote for vote in votes if isinstance(vote, StepFailure))
-        return majority(given, Random(f"{self._seed} {question.id}"))  # noqa: S311  no secret
+        return majority(given, Random(f"{self._seed} {question.text}"))  # noqa: S311  no secret
 
     async def _vote(self, sample: int, story: Story, question: Question) -> str | StepFailure:
         try:
@@ -60,7 +60,8 @@ def majority(votes: Sequence[str], lots: Random) -> str:
 def _number(setup: Setup, name: str, least: int, most: int | None = None) -> int:
     text = setup.options[name]
     if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
-        raise SettingsError(f"--method sc:{name}={text}: give a whole number of {least} or more")
+        bound = f"of {least} or more" if most is None else f"from {least} to {most}"
+        raise SettingsError(f"--method sc:{name}={text}: give a whole number {bound}")
     return int(text)
 
 

@@ -1,0 +1,43 @@
+"""Whose belief a question asks for, and who is in a text: read by rule, without a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from rectom import grammar
+from rectom.chains import belief_chain
+from rectom.errors import StoryError
+from rectom.grammars import tomi
+from rectom.reader.dialogue import speakers
+from rectom.story import Story
+from rectom.words import words_of
+
+#: How the questions of a controlled text are read.
+_GRAMMARS: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
+    "hitom": lambda text: grammar.read_question(text)[0],
+    "tomi": lambda text: tomi.read_question(text).chain,
+}
+
+
+def chain_of(story: Story, question: str, task: str) -> tuple[str, ...]:
+    """C(q): the characters whose beliefs a question asks for, outermost first; empty if it asks for nobody's.
+
+    In controlled texts (`task` is `hitom` or `tomi`) the grammar tells, in others what a question says of believing
+    and of what somebody will do. In a conversation speakers count; the names in the question if it asks for none of
+    them, as names are misspelt. In BigToM that is the first word of each story, whom its authors' programs take.
+    """
+    if task in _GRAMMARS:
+        try:
+            return _GRAMMARS[task](question)
+        except StoryError:
+            pass
+    chain = belief_chain(question, characters_of(story, task))
+    return chain or (belief_chain(question, words_of([question]).characters) if task == "dialogue" else ())
+
+
+def characters_of(story: Story, task: str) -> tuple[str, ...]:
+    """Who is in a text: its speakers if it is a conversation; where no grammar tells, every name."""
+    if task == "dialogue":
+        return speakers(story.lines)
+    return words_of(story.lines, tomi.vocabulary if task == "tomi" else grammar.vocabulary).characters
