@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "run": ("flows.commands.run", "Evaluate a benchmark, or take up an evaluation again."),
     "explain": ("flows.commands.explain", "Say what a run would compute, and why; send nothing."),
     "show": ("flows.commands.show", "Show how the answer to one question came about."),
+    "compare": ("flows.commands.compare", "Compare runs over the same questions."),
     "ask": ("flows.commands.ask", "Ask a question about a story of your own."),
     "generate": ("flows.commands.generate", "Write fresh stories that no model has seen."),
     "data": ("flows.commands.data", "The benchmarks: list, get, show, audit."),

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
-from math import sqrt
 from typing import Any
 
 from rectom.results.outcome import Outcome
+from rectom.results.statistics import wilson
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,7 @@ class Score:
 
     def interval(self, z: float = 1.96) -> tuple[float, float]:
         """Wilson's interval for the accuracy; 95 % by default."""
-        n = self.questions
-        if not n:
-            return 0.0, 1.0
-        centre = (self.accuracy + z * z / (2 * n)) / (1 + z * z / n)
-        half = z * sqrt(self.accuracy * (1 - self.accuracy) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-        return max(0.0, centre - half), min(1.0, centre + half)
+        return wilson(self.accuracy, self.questions, z)
 
 
 @dataclass(frozen=True, slots=True)

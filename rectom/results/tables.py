@@ -65,10 +65,10 @@ def as_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def latex(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A booktabs table; a row for all, at the end, is set apart."""
+    """A booktabs table; rows for all, at the end, are set apart."""
     lines = [_latex_row(row) for row in rows]
     if rows and rows[-1][0] == "all":
-        lines.insert(-1, r"\midrule")
+        lines.insert([row[0] for row in rows].index("all"), r"\midrule")
     begin = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
     return "\n".join(
         [begin, r"\toprule", _latex_row(header), r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""]

@@ -1,0 +1,234 @@
+"""A finished run, as it is read back to be compared: its questions, each with what came of it, and what was paid."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
+from math import fsum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import BaseModel, Field, ValidationError
+
+from rectom.benchmarks.rows import checked, json_lines
+from rectom.errors import DataError
+from rectom.results.folder import RunFolder
+
+_MEND = "run the same command again to mend it"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question and what came of it. Its samples, and the tries of one ballot, are one question.
+
+    `key` is a digest of everything asked: benchmark, permutation, ids, stories, questions, options and labels. `score`
+    is the share of the `tries` that are right, 0 to 1; `failed` how many of them ended without an answer, which is
+    wrong. `calls` and `tokens` are the mean of the tries, as if no question had shared anything.
+    """
+
+    key: str
+    story_id: str
+    order: int | None
+    tries: int
+    score: float
+    failed: int
+    calls: float
+    tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What a run as a whole came to, shared replies counted once.
+
+    `calls` are the different calls. `billed` are the tokens that all sessions of the run paid for, None if one of them
+    was killed before it could tell. `whole` is the price of all different replies, whenever they were paid, `money`
+    that of the billed tokens; None is unknown, which is not 0.
+    """
+
+    calls: int
+    billed: int | None
+    whole: Decimal | None = None
+    money: Decimal | None = None
+    currency: str = ""
+
+    def to_json(self) -> dict[str, int | str | None]:
+        """As JSON; amounts as text, so that no digit is lost."""
+        amounts = {"money": self.whole, "money_billed": self.money}
+        told = {name: None if amount is None else f"{amount:.6f}" for name, amount in amounts.items()}
+        return {"calls_different": self.calls, "tokens_billed": self.billed, **told, "currency": self.currency or None}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that ended.
+
+    `benchmark` is as in `hitom/400`, `data` the digest of the benchmark's files; `settings` are those of the manifest.
+    """
+
+    name: str
+    benchmark: str
+    data: str
+    settings: Mapping[str, object]
+    questions: tuple[Answered, ...]
+    paid: Paid
+
+    @property
+    def answers(self) -> int:
+        """How many answers there are: samples and tries counted each."""
+        return sum(question.tries for question in self.questions)
+
+    @classmethod
+    def read(cls, folder: Path) -> Finished:
+        """Read a run folder. Raises DataError, naming the run, if it is missing, unfinished or damaged."""
+        run = RunFolder(folder)
+        raw = run.manifest()
+        if (state := raw.get("state", "damaged")) != "finished":
+            raise DataError(f"{folder} is not finished but {state}: run its command to the end, then compare")
+        told = _manifest(raw, folder / "manifest.json")
+        lines, asked = _read(folder / "results.jsonl", _Line), _read(folder / "traces.jsonl", _Asked)
+        right = sum(line.correct for line in lines.values())
+        if lines.keys() != asked.keys() or (len(lines), right) != (told.summary.questions, told.summary.correct):
+            raise DataError(f"{folder} is damaged: its files do not agree on the questions and answers; {_MEND}")
+        questions = tuple(_questions(told.settings, lines, asked))
+        return cls(folder.name, told.settings.benchmark, told.settings.data, raw["settings"], questions, _paid(told))
+
+
+class _Settings(BaseModel):
+    benchmark: str
+    data: str
+    samples: int = 1
+
+
+class _Calls(BaseModel):
+    sent: int
+    cached: int
+
+
+class _Tokens(BaseModel):
+    billed: int
+
+
+class _Summary(BaseModel):
+    questions: int
+    correct: int
+    calls: _Calls
+    tokens: _Tokens
+
+
+class _Money(BaseModel):
+    billed: Decimal | None = None
+    whole: Decimal | None = None
+    currency: str | None = None
+
+
+class _Session(BaseModel):
+    prompt: int | None = None
+    completion: int | None = None
+
+
+class _Manifest(BaseModel):
+    settings: _Settings
+    summary: _Summary
+    money: _Money = Field(default_factory=_Money)
+    sessions: list[_Session] = []
+
+
+class _Row(BaseModel):
+    id: str
+
+
+class _Line(_Row):
+    """A line of `results.jsonl`; see `Outcome`."""
+
+    story_id: str
+    order: int | None
+    correct: bool
+    failed_step: str | None
+    calls: int
+    tokens: int
+    ballot: str = ""
+
+
+class _Asked(_Row):
+    """What was asked, of a line of `traces.jsonl`."""
+
+    question: str
+    choices: list[str]
+    lines: list[str]
+    gold: str | None
+
+
+R = TypeVar("R", bound=_Row)
+
+
+def _manifest(raw: Mapping[str, Any], path: Path) -> _Manifest:
+    try:
+        return _Manifest.model_validate(raw)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise DataError(f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}; {_MEND}") from None
+
+
+def _read(path: Path, model: type[R]) -> dict[str, R]:
+    """The lines of a file by their ids. A run that is finished has every line whole, and every question once."""
+    try:
+        rows = [checked(model, row, str(path), number) for number, row in json_lines(path.read_bytes(), str(path))]
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}; {_MEND}") from None
+    except DataError as error:
+        raise DataError(f"{error}; {_MEND}") from None
+    found = {row.id: row for row in rows}
+    if len(found) < len(rows):
+        raise DataError(f"{path} holds a question more than once; {_MEND}")
+    return found
+
+
+def _questions(settings: _Settings, lines: Mapping[str, _Line], asked: Mapping[str, _Asked]) -> Iterator[Answered]:
+    """The questions in the order of the file."""
+    groups: dict[str, list[_Line]] = {}
+    for line in lines.values():
+        groups.setdefault(_bare(line.ballot or line.id, settings), []).append(line)
+    benchmark = [settings.benchmark.partition("/")[0], *settings.benchmark.split("+")[1:]]
+    for tries in groups.values():
+        texts = {_bare(line.id, settings): asked[line.id].model_dump(exclude={"id"}) for line in tries}
+        yield Answered(
+            sha256(orjson.dumps([benchmark, texts], option=orjson.OPT_SORT_KEYS)).hexdigest(),
+            tries[0].story_id,
+            tries[0].order,
+            len(tries),
+            _mean(line.correct for line in tries),
+            sum(line.failed_step is not None for line in tries),
+            _mean(line.calls for line in tries),
+            _mean(line.tokens for line in tries),
+        )
+
+
+def _bare(name: str, settings: _Settings) -> str:
+    """An id without the number of its sample."""
+    return re.sub(r"#\d+\Z", "", name) if settings.samples > 1 else name
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return fsum(found) / len(found)
+
+
+def _paid(told: _Manifest) -> Paid:
+    """What was paid. The summary knows the last session alone, so that its bill holds where no other paid anything."""
+    summary, money, last = told.summary, told.money, told.summary.tokens.billed
+    each = [
+        None if one.prompt is None or one.completion is None else one.prompt + one.completion for one in told.sessions
+    ]
+    known = [tokens for tokens in each if tokens is not None]
+    billed = (sum(known) if len(known) == len(each) else None) if each else last
+    return Paid(
+        summary.calls.sent + summary.calls.cached,
+        billed,
+        money.whole,
+        money.billed if billed == last else None,
+        money.currency or "",
+    )
