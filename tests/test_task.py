@@ -88,7 +88,7 @@ def test_other_rules_reach_both_readers(name: str) -> None:
 def test_an_unknown_kind_is_named_with_what_to_do(name: str) -> None:
     with pytest.raises(DataError, match=f"of the kinds {', '.join(TASKS)}, not '{name}': choose another --method"):
         task(name)
-    with pytest.raises(DataError, match="these questions ask for no belief .*: choose a --method such as cot"):
+    with pytest.raises(DataError, match=r"these questions ask for no belief .*: choose a --method such as cot"):
         task("")
 
 
