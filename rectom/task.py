@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from rectom.errors import DataError
 from rectom.grammars import tomi
@@ -19,6 +19,16 @@ from rectom.reader.tomi import TomiModelReader, TomiReader
 from rectom.rules import PRESETS, Rules
 from rectom.story import Vocabulary
 from rectom.words import words_of
+
+
+class MakeReader(Protocol):
+    """Makes a reader that asks a model: given the benchmark's note, the size of a window, and whether to verify."""
+
+    def __call__(
+        self, asker: Asker, rules: Rules, note: str = "", window: int | None = None, verify: bool = False
+    ) -> Reader:
+        """The reader."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +45,16 @@ class Task:
     prompts: str
     rules: Rules
     by_rule: Callable[[Rules], Reader]
-    by_model: Callable[[Asker, Rules, str, int | None], Reader]
+    by_model: MakeReader
     words: Callable[[Sequence[str]], Vocabulary] = words_of
     asks_for_people: bool = True
 
 
-def _model(kind: type[ModelReader]) -> Callable[[Asker, Rules, str, int | None], Reader]:
-    return lambda asker, rules, note, window: kind(asker, rules, note=note, window=window)
+def _model(kind: type[ModelReader]) -> MakeReader:
+    def make(asker: Asker, rules: Rules, note: str = "", window: int | None = None, verify: bool = False) -> Reader:
+        return kind(asker, rules, note=note, window=window, verify=verify)
+
+    return make
 
 
 TASKS: Final[Mapping[str, Task]] = {

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 
 import pytest
@@ -10,11 +11,21 @@ from hypothesis import strategies as st
 from rectom.benchmarks.generate import Recipe
 from rectom.events import Event, misses, perceives, persistent, private_tell, public_claim, says
 from rectom.facts import Fact, in_room, inside, said
+from rectom.llm import ModelId
 from rectom.perspective import build_global
+from rectom.reader.asking import Asker
+from rectom.reader.base import STEPS
+from rectom.reader.model import ModelReader
 from rectom.reader.rules import RuleReader
 from rectom.reader.verify import check_abstraction, check_answer, check_learnt, check_presence
 from rectom.story import Story
 from tests.conftest import generated
+from tests.laboratory import Scripted
+
+
+def entry(line: int, added: list[str]) -> dict[str, object]:
+    return {"line": line, "event_type": "persistent", "added_facts": added, "removed_facts": []}
+
 
 HALL = "Anne and Bob entered the hall."
 MOVE = "Anne moved the sea_shell to the red box."
@@ -76,9 +87,9 @@ def test_names_may_join_or_leave_out_words_of_the_line(event: Event) -> None:
     check_abstraction([MOVE], [event])
 
 
-def test_what_is_known_before_a_window_may_be_removed() -> None:
+def test_a_window_may_remove_what_came_before_it() -> None:
     gone = persistent(removed=[in_room("Anne", "hall")])
-    check_abstraction(["Anne exited the hall."], [gone], known=frozenset({in_room("Anne", "hall")}))
+    check_abstraction(["Anne exited the hall."], [gone], from_start=False)
 
 
 COIN = inside("coin", "jar")
@@ -122,3 +133,50 @@ def test_the_answer_is_the_option_that_the_fact_names() -> None:
     check_answer("in(coin,jar)", "Anne thinks it is in the jar.", ["Anne thinks it is in the jar.", "in the tin"])
     with pytest.raises(ValueError, match=re.escape("the fact in(coin,jar) names jar, not tin")):
         check_answer("in(coin,jar)", "tin", ["jar", "tin"])
+
+
+STORY = Story("s", ("Anne entered the hall.", "Bob entered the attic."))
+RIGHT = [entry(1, ["in_room(Anne,hall)"]), entry(2, ["in_room(Bob,attic)"])]
+WRONG = [entry(1, ["in_room(Anne,hall)"]), entry(2, ["in_room(Bob,attic)", "in_room(Anne,attic)"])]
+
+
+def reading(*replies: object, verify: bool) -> tuple[ModelReader, Scripted]:
+    left = iter(replies)
+    client = Scripted(lambda _step, _request: json.dumps(next(left)))
+    return ModelReader(Asker(client, ModelId("m"), repairs=1), verify=verify), client
+
+
+def test_a_violated_step_is_asked_again_with_the_violation_named() -> None:
+    reader, client = reading({"steps": WRONG}, {"steps": RIGHT}, verify=True)
+    events = asyncio.run(reader.abstract(STORY))
+    assert [str(event) for event in events] == ["+in_room(Anne,hall)", "+in_room(Bob,attic)"]
+    (_, again) = client.requests
+    assert "line 2: in_room(Anne,attic) names 'Anne', which the line does not" in again.messages[-1].content
+
+
+def test_without_it_the_same_reply_passes() -> None:
+    reader, client = reading({"steps": WRONG}, verify=False)
+    events = asyncio.run(reader.abstract(STORY))
+    assert str(events[1]) == "+in_room(Anne,attic) +in_room(Bob,attic) -in_room(Anne,hall)"
+    assert len(client.requests) == 1
+
+
+def test_an_answer_that_contradicts_its_fact_is_asked_again() -> None:
+    wrong, right = {"fact": "in(coin,jar)", "answer": "tin"}, {"fact": "in(coin,jar)", "answer": "jar"}
+    reader, client = reading(wrong, right, verify=True)
+    assert asyncio.run(reader.answer("Where is the coin?", frozenset({COIN}), ("jar", "tin"))) == "jar"
+    assert "names jar, not tin" in client.requests[1].messages[-1].content
+
+
+def test_an_observation_of_what_was_told_to_others_is_asked_again() -> None:
+    world = build_global([private_tell("Anne", "Bob", COIN)])
+    reader, client = reading({"1": "not_observable"}, {"1": "observable"}, {"1": "not_observable"}, verify=True)
+    able = asyncio.run(reader.observability(world, "Cid"))
+    assert able.events == (False,)
+    assert "event 1 does not reach Cid" in client.requests[-1].messages[-1].content
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_steps_that_are_checked_have_keys_of_their_own(step: str) -> None:
+    plain, verified = (reading(verify=verify)[0].fields(step) for verify in (False, True))
+    assert (plain != verified) == (step in {"abstract", "observe", "answer"})

@@ -18,6 +18,7 @@ from rectom.errors import StepFailure, StoryError
 from rectom.events import Delta, Event, persistent, says, settle
 from rectom.facts import Fact, State, in_room, said
 from rectom.perspective import Hearing, Observability, Perspective
+from rectom.reader.asking import Asker
 from rectom.reader.model import all_of, listed, numbered_lines
 from rectom.reader.rules import present
 from rectom.reader.story import StoryReader, belief_in, fields_of
@@ -174,8 +175,8 @@ def _is_own(event: Event, character: str) -> bool:
 class DialogueReader(StoryReader):
     """Asks a model to read a conversation. What a presence means for who hears what is no question."""
 
-    def __init__(self, asker: Any, rules: Rules = DIALOGUE_RULES, *, note: str = "", window: int | None = None) -> None:
-        super().__init__(asker, rules, note=note, window=window)
+    def __init__(self, asker: Asker, rules: Rules = DIALOGUE_RULES, **options: Any) -> None:
+        super().__init__(asker, rules, **options)
 
     def fields(self, step: str) -> dict[str, object]:
         """Model, sampling and prompts; a revision asks none."""

@@ -13,6 +13,7 @@ from rectom.errors import FormulaError, StepFailure
 from rectom.events import Delta, Event, persistent, private_tell, public_claim, settle
 from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
+from rectom.reader import verify
 from rectom.reader.asking import Asker
 from rectom.rules import PRESETS, Rules
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
@@ -29,6 +30,9 @@ PROMPTS: Final = {
     "answer": ("answer",),
 }
 
+#: The steps that rules can check.
+_VERIFIED: Final = frozenset({"abstract", "observe", "answer"})
+
 #: The choices of the rules that a step's prompt says in words, for Hi-ToM.
 _SAID: Final[dict[str, tuple[str, ...]]] = {
     "observe": ("waiting",),
@@ -40,19 +44,29 @@ class ModelReader:
     """Asks a model every step.
 
     `window` is how many lines of a story one abstraction call gets; None for all of them. Windows that are
-    equal are one request, in whichever stories they stand.
+    equal are one request, in whichever stories they stand. With `verify` each reply is checked by the rules of
+    `rectom.reader.verify`, and a violation is named to the model as any other fault is.
     """
 
     #: The choices of the rules that a step's prompt says in words; for other texts the prompts hold the rules.
     said: ClassVar[Mapping[str, tuple[str, ...]]] = _SAID
+    #: Whether a line may speak of what earlier ones name.
+    natural: ClassVar[bool] = False
 
     def __init__(
-        self, asker: Asker, rules: Rules = PRESETS["hitom"], *, note: str = "", window: int | None = None
+        self,
+        asker: Asker,
+        rules: Rules = PRESETS["hitom"],
+        *,
+        note: str = "",
+        window: int | None = None,
+        verify: bool = False,
     ) -> None:
         self.rules = rules
         self._asker = asker
         self._note = note
         self._window = window
+        self._verify = verify
 
     def fields(self, step: str) -> dict[str, object]:
         """Model, sampling and prompts, and what else goes into the step's prompt."""
@@ -62,6 +76,8 @@ class ModelReader:
             fields["note"] = sha256(self._note.encode()).hexdigest()
         if step == "abstract":
             fields["window"] = self._window or "story"
+        if self._verify and step in _VERIFIED:
+            fields["verify"] = verify.VERSION
         return fields
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
@@ -78,7 +94,7 @@ class ModelReader:
         return await self._asker.ask(
             "abstract",
             schemas.abstraction(words, len(lines), self._more_facts(words)),
-            lambda reply: _events(reply, words),
+            lambda reply: self._verified(lines, _events(reply, words)),
             note=self._note,
             characters=listed(words.characters),
             rooms=_things(words, words.rooms),
@@ -86,6 +102,11 @@ class ModelReader:
             containers=_things(words, words.containers),
             lines=numbered_lines(lines),
         )
+
+    def _verified(self, lines: Sequence[str], events: list[Event]) -> list[Event]:
+        if self._verify:
+            verify.check_abstraction(lines, events, from_start=self._window is None, so_far=self.natural)
+        return events
 
     def _words(self, lines: Sequence[str]) -> Vocabulary:
         return words_of(lines)
@@ -117,11 +138,18 @@ class ModelReader:
         return await self._asker.ask(
             "observe_states",
             schemas.numbered(allowed),
-            lambda reply: tuple(map(_room, reply.model_dump().values())),
+            lambda reply: self._placed(presence, character, tuple(map(_room, reply.model_dump().values()))),
             **self._rules_in_words("observe"),
             states=numbered_lines([" ".join(printed(state)) or "-" for state in presence]),
             character=character,
         )
+
+    def _placed(
+        self, presence: Sequence[State], character: str, rooms: tuple[str | None, ...]
+    ) -> tuple[str | None, ...]:
+        if self._verify:
+            verify.check_presence(presence, character, rooms)
+        return rooms
 
     def _rules_in_words(self, step: str) -> dict[str, str]:
         said = self.said.get(step)
@@ -132,14 +160,19 @@ class ModelReader:
         asked = {n: str(event) for n, event in enumerate(events, 1) if event and (event.occurrence or event.moves)}
         if not asked:
             return (False,) * len(events)
-        learnt = await self._asker.ask(
+        return await self._asker.ask(
             "observe_events",
             schemas.numbered(dict.fromkeys(asked, (OBSERVABLE, NOT_OBSERVABLE))),
-            lambda reply: {int(n) for n, value in reply.model_dump().items() if value == OBSERVABLE},
+            lambda reply: self._reached(events, character, reply.model_dump()),
             events="\n".join(f"{number} {event}" for number, event in asked.items()),
             character=character,
         )
-        return tuple(number in learnt for number in range(1, len(events) + 1))
+
+    def _reached(self, events: Sequence[Event | None], character: str, said: Mapping[str, str]) -> tuple[bool, ...]:
+        learnt = tuple(said.get(str(number)) == OBSERVABLE for number in range(1, len(events) + 1))
+        if self._verify:
+            verify.check_learnt(events, character, learnt)
+        return learnt
 
     async def revise(self, hearing: Hearing) -> Delta:
         """Line 10: the prompt holds the beliefs about objects, which is all that a claim can change."""
@@ -175,11 +208,17 @@ class ModelReader:
         return await self._asker.ask(
             "answer",
             schemas.answer(facts, choices),
-            lambda reply: _option(reply, facts, choices),
+            lambda reply: self._chosen(reply, facts, choices),
             facts=" ".join(facts) or "none",
             question=question,
             options=options or "any place",
         )
+
+    def _chosen(self, reply: Any, facts: Sequence[str], choices: Sequence[str]) -> str:
+        answer = _option(reply, facts, choices)
+        if self._verify:
+            verify.check_answer(reply.fact, answer, choices)
+        return answer
 
 
 async def all_of(*asks: Awaitable[Any]) -> list[Any]:

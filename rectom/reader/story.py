@@ -17,6 +17,7 @@ from rectom.errors import FormulaError, StepFailure, StoryError
 from rectom.events import Delta, Event, misses, perceives, persistent, private_tell, public_claim
 from rectom.facts import Fact, State, printed, superseded
 from rectom.perspective import Hearing, Observability, Perspective
+from rectom.reader.asking import Asker
 from rectom.reader.model import ModelReader, all_of, delta_of, holder_of, listed, numbered_lines
 from rectom.reader.perception import perception
 from rectom.rules import Rules, Scope
@@ -92,9 +93,10 @@ class StoryReader(ModelReader):
     """Asks a model to read a natural story."""
 
     said: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    natural: ClassVar[bool] = True
 
-    def __init__(self, asker: Any, rules: Rules = STORY_RULES, *, note: str = "", window: int | None = None) -> None:
-        super().__init__(asker, rules, note=note, window=window)
+    def __init__(self, asker: Asker, rules: Rules = STORY_RULES, **options: Any) -> None:
+        super().__init__(asker, rules, **options)
 
     def fields(self, step: str) -> dict[str, object]:
         """Model, sampling and prompts."""
@@ -106,7 +108,7 @@ class StoryReader(ModelReader):
         return await self._asker.ask(
             "abstract",
             schemas.happenings(words, len(lines)),
-            lambda reply: _events(reply, words),
+            lambda reply: self._verified(lines, _events(reply, words)),
             characters=listed(words.characters),
             lines=numbered_lines(lines),
         )
@@ -148,14 +150,13 @@ class StoryReader(ModelReader):
         if not asked:
             return (False,) * len(source.events)
         places = {n: " ".join(printed(state)) for n, state in enumerate(source.presence(), 1)}
-        learnt = await self._asker.ask(
+        return await self._asker.ask(
             "observe_events",
             schemas.numbered(dict.fromkeys(asked, (OBSERVABLE, NOT_OBSERVABLE))),
-            lambda reply: {int(n) for n, value in reply.model_dump().items() if value == OBSERVABLE},
+            lambda reply: self._reached(source.events, character, reply.model_dump()),
             events="\n".join(f"{n} {event}{f' | {places[n]}' if places[n] else ''}" for n, event in asked.items()),
             character=character,
         )
-        return tuple(number in learnt for number in range(1, len(source.events) + 1))
 
     async def revise(self, hearing: Hearing) -> Delta:
         """Line 10: who perceives something believes it; somebody else's claim is a question."""

@@ -17,19 +17,24 @@ from rectom.reader.rules import reaches
 VERSION: Final = 1
 
 
-def check_abstraction(lines: Sequence[str], events: Sequence[Event], known: State = EMPTY) -> None:
+def check_abstraction(
+    lines: Sequence[str], events: Sequence[Event], *, from_start: bool = True, so_far: bool = False
+) -> None:
     """Facts unknown to the text, somebody in two rooms at once, and removed facts that did not hold.
 
-    `known` is the state before the first of the lines.
+    The last cannot be told where the lines are not the story's first ones (`from_start`). A fact is known if its line
+    has its names; in natural text, if the text up to there has them (`so_far`).
     """
-    state = known
+    state = EMPTY
     for number, (line, event, settled) in enumerate(zip(lines, events, settle(events), strict=True), 1):
         for fact in _stated(event):
-            if strange := _unknown(fact, line):
-                raise ValueError(f"line {number}: {fact} names {strange!r}, which the line does not")
+            if strange := _unknown(fact, " ".join(lines[:number]) if so_far else line):
+                where = "text up to there" if so_far else "line"
+                raise ValueError(f"line {number}: {fact} names {strange!r}, which the {where} does not")
         _one_place_each(number, event)
-        if wrong := [fact for fact in event.delta.removed - event.delta.added if fact not in state]:
-            raise ValueError(f"line {number}: {min(map(str, wrong))} cannot be removed, since it did not hold")
+        wrong = [str(fact) for fact in event.delta.removed - event.delta.added if fact not in state]
+        if wrong and from_start:
+            raise ValueError(f"line {number}: {min(wrong)} cannot be removed, since it did not hold")
         state = settled.delta.apply(state)
 
 
@@ -58,9 +63,9 @@ def _stated(event: Event) -> State:
     return event.delta.added | frozenset(filter(None, [event.proposition]))
 
 
-def _unknown(fact: Fact, line: str) -> str | None:
-    """A name in a fact none of whose parts the line has."""
-    words = {word.lower() for word in re.findall(r"\w+", line.replace("_", " "))}
+def _unknown(fact: Fact, text: str) -> str | None:
+    """A name in a fact none of whose parts the text has."""
+    words = {word.lower() for word in re.findall(r"\w+", text.replace("_", " "))}
     for argument in fact.args:
         parts = re.findall(r"\w+", str(argument).replace("_", " ").lower())
         if not isinstance(argument, Fact) and parts and words.isdisjoint(parts):
