@@ -45,9 +45,9 @@ def hitom_file() -> Path:
     pytest.skip(f"no Hi-ToM file at {' or '.join(map(str, folders))}: set RECTOM_DATA to it (rectom data get hitom)")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
-    """One Prefect server for all tests that need one."""
+    """One Prefect server for all tests of a file that need one."""
     home = tmp_path_factory.mktemp("prefect")
     started = execute("server", "start", timeout=150, RECTOM_HOME=str(home))
     assert started.status == 0, started.err

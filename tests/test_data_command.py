@@ -310,6 +310,7 @@ def test_what_is_shown_to_programs(offer: Offer, here: Path) -> None:
         "order": 0,
         "group": "place",
         "ballot": "",
+        "classes": [],
         "story": list(STORY.lines),
     }
 

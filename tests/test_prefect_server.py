@@ -153,7 +153,7 @@ def test_a_server_that_runs_is_found_and_no_second_is_started(
 def test_a_server_that_dies_in_the_middle_does_not_take_the_run_down(
     prefect_server: PrefectServer, tmp_path: Path
 ) -> None:
-    """The last test of the session's server: it ends it."""
+    """The last test of the file: it ends the server."""
     with serving(FakeOpenAI(latency_s=0.2)) as server:
         lab = Lab(tmp_path, write_stories(tmp_path), server)
         options = run_options(lab, name="orphan", concurrency=4)
