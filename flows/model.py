@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cache import Store, digest
 from flows.replies import StoredReplies
-from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, RECTOM, RULES, Endpoint, Settings
+from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, OFF, RECTOM, RULES, Endpoint, Settings
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import SettingsError
 from rectom.llm import ChatClient, Limits, Retry, Structured, Timeouts
@@ -23,6 +23,8 @@ from rectom.methods.base import Method, Setup
 from rectom.methods.registry import chosen
 from rectom.reader.asking import Asker
 from rectom.reader.base import Reader, SharedReader
+from rectom.reader.histories import Historian
+from rectom.reader.updating import ModelUpdater
 from rectom.task import task
 
 #: The address of a model that is asked through files, or not at all.
@@ -121,7 +123,11 @@ def reader_of(settings: Settings, client: ChatClient | None, benchmark: Benchmar
         return kind.by_rule(rules)
     asker = _asker(settings, client, kind.prompts, sample)
     kinds = {RULES: kind.by_rule(rules), MODEL: kind.by_model(asker, rules, benchmark.note, settings.window)}
-    return SharedReader({step: kinds[kind] for step, kind in settings.by_step().items()})
+    return SharedReader(
+        {step: kinds[kind] for step, kind in settings.by_step().items()},
+        ModelUpdater(asker) if settings.update == MODEL else None,
+        Historian(asker, rules, benchmark.note) if settings.state == OFF else None,
+    )
 
 
 def method_of(settings: Settings, client: ChatClient | None, benchmark: Benchmark, sample: int = 0) -> Method | None:

@@ -13,7 +13,7 @@ import click
 
 from flows.home import home
 from flows.pipeline import STAGES
-from flows.settings import BATCH, BATCH_FILE, LIVE, PERMUTABLE, RECTOM, Endpoint, Settings
+from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, OFF, ON, PERMUTABLE, RECTOM, RULES, Endpoint, Settings
 from flows.tolerance import Tolerance
 from rectom.benchmarks.registry import adapter
 from rectom.errors import SettingsError
@@ -42,6 +42,20 @@ _READING = (
     click.option("--model-revision", default="", help="Tells two states of a model apart that bear one name."),
     click.option(
         "--reader", "readers", multiple=True, metavar="STEP=KIND", help="Give a step to `rules` or `model`; repeatable."
+    ),
+    click.option(
+        "--update",
+        type=click.Choice([RULES, MODEL]),
+        default=RULES,
+        show_default=True,
+        help="Who applies Eq. 1 to states: code, or the model (the paper's w/o-det).",
+    ),
+    click.option(
+        "--state",
+        type=click.Choice([ON, OFF]),
+        default=ON,
+        show_default=True,
+        help="Whether perspectives have states, or are histories of events (the paper's w/o-state).",
     ),
     click.option(
         "--rules",
@@ -146,7 +160,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
     return Settings(
         benchmark=benchmark,
         subset=subset or adapter(benchmark).default,
-        permuted=tuple(dict.fromkeys(options.get("permuted", ()))),
+        permuted=tuple(kind for kind in PERMUTABLE if kind in options.get("permuted", ())),
         seed=options.get("seed", 0),
         data=options.get("data"),
         method=options.get("method", RECTOM),
@@ -155,6 +169,8 @@ def settings_from(options: dict[str, Any]) -> Settings:
         identity=options["model_identity"] or provider.identity,
         revision=options["model_revision"] or provider.revision,
         readers=dict(_pair(text) for text in options["readers"]),
+        update=options["update"],
+        state=options["state"],
         rules=options["rules"] or "",
         window=_window(options["window"]),
         sampling=_sampling(options, provider),

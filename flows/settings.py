@@ -24,6 +24,12 @@ MODEL = "model"
 #: Our own method; the others are in `rectom.methods`.
 RECTOM = "rectom"
 
+#: Whether perspectives have states.
+ON, OFF = "on", "off"
+
+#: The steps that no rule takes where there are no states.
+_OF_STATES = ("observe", "revise", "answer")
+
 #: What can be exchanged in a benchmark (see `rectom.benchmarks.permute`).
 PERMUTABLE = ("choices", "names", "containers")
 
@@ -58,10 +64,11 @@ class Settings:
 
     `permuted` is what is exchanged in the benchmark, by `seed`. `method` is RecToM or another, with its options
     (`sc:n=5`). `model` is the name on the command line: a declared model, a name that the server knows, or `rules`
-    for no model at all; `served_as` is what the server is asked for. `readers` gives single steps to `rules` or `model`.
-    `rules` names a preset, or is empty for those of the benchmark's kind of text. `window` is the number of lines an
-    abstraction call gets, None for the whole story. `samples` is how often every question is answered anew. `cache`
-    and `runs` are folders.
+    for no model at all; `served_as` is what the server is asked for. `readers` gives single steps to `rules` or
+    `model`. `update` says who applies Eq. 1, and `state` whether perspectives have states or are histories of events:
+    the paper's ablations w/o-det and w/o-state. `rules` names a preset, or is empty for those of the benchmark's kind
+    of text. `window` is the number of lines an abstraction call gets, None for the whole story. `samples` is how often
+    every question is answered anew. `cache` and `runs` are folders.
     """
 
     benchmark: str = "hitom"
@@ -75,6 +82,8 @@ class Settings:
     identity: str | None = None
     revision: str = ""
     readers: Mapping[str, str] = field(default_factory=dict)
+    update: str = RULES
+    state: str = ON
     rules: str = ""
     window: int | None = None
     sampling: Sampling = field(default_factory=Sampling)
@@ -92,7 +101,7 @@ class Settings:
     name: str | None = None
 
     def by_step(self) -> dict[str, str]:
-        """Who reads each step: `rules` or `model`. Raises SettingsError for steps and readers that do not exist."""
+        """Who reads each step: `rules` or `model`. Raises SettingsError for what does not exist or go together."""
         usual = RULES if self.model == RULES else MODEL
         for step, reader in self.readers.items():
             if step not in STEPS or reader not in {RULES, MODEL}:
@@ -101,7 +110,27 @@ class Settings:
                 )
             if reader == MODEL and self.model == RULES:
                 raise SettingsError(f"--reader {step}=model needs a model: give --model NAME and --base-url URL")
+        for name, value in self.ablation.items():
+            self._check(f"--{name} {value}")
         return {step: self.readers.get(step, usual) for step in STEPS}
+
+    def _check(self, option: str) -> None:
+        """Raise SettingsError if the option of an ablation does not go with the others."""
+        if self.method != RECTOM:
+            raise SettingsError(f"{option} is for --method {RECTOM} alone, not for {self.method}")
+        if self.model == RULES:
+            raise SettingsError(f"{option} needs a model: give --model NAME and --base-url URL")
+        if len(self.ablation) > 1:
+            raise SettingsError("--state off leaves no states that --update model could update: give one of the two")
+        by_rule = [step for step in _OF_STATES if self.readers.get(step) == RULES]
+        if by_rule and self.state == OFF:
+            raise SettingsError(f"no rule reads histories: leave out --reader {by_rule[0]}=rules, or --state off")
+
+    @property
+    def ablation(self) -> dict[str, str]:
+        """What sets a run apart from the paper's full method: nothing, `update: model` or `state: off`."""
+        usual = {"update": RULES, "state": ON}
+        return {name: value for name, value in (("update", self.update), ("state", self.state)) if value != usual[name]}
 
     def rule_set(self) -> Rules | None:
         """The rules of the preset, None if none is named. Raises SettingsError if there is none of that name."""
@@ -118,7 +147,8 @@ class Settings:
 
     def asks_a_model(self) -> bool:
         """Whether any step goes to a model."""
-        return self.method != RECTOM or MODEL in self.by_step().values()
+        readers = self.by_step()
+        return self.method != RECTOM or MODEL in readers.values() or bool(self.ablation)
 
     def fields(self) -> dict[str, Any]:
         """What the results depend on, for the manifest; no addresses, no keys, no places on this machine."""
@@ -131,7 +161,7 @@ class Settings:
             "repairs": self.repairs,
             "window": self.window,
         }
-        rectom = {"rules": self.rules or self.benchmark, "readers": self.by_step()}
+        rectom = {"rules": self.rules or self.benchmark, "readers": self.by_step(), **self.ablation}
         return {
             "benchmark": f"{self.benchmark}/{self.named_subset}",
             "limit": self.limit,
@@ -152,7 +182,8 @@ class Settings:
                 raise SettingsError(f"--name {self.name!r}: use letters, digits, '.', '_' and '-'")
             return self.name
         mark = sha256(orjson.dumps([self.fields(), data_digest], option=orjson.OPT_SORT_KEYS)).hexdigest()[:6]
-        model, method = (re.sub(r"[^\w.=-]+", "-", name) for name in (self.model, self.method))
+        variant = "-".join([self.method, *(f"{option}={value}" for option, value in self.ablation.items())])
+        model, method = (re.sub(r"[^\w.=-]+", "-", name) for name in (self.model, variant))
         return f"{self.benchmark}-{self.named_subset}.{method}.{model}.{mark}"
 
 

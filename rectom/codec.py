@@ -1,4 +1,4 @@
-"""Events and perspectives as JSON and back, for stage results and run folders."""
+"""Events, perspectives and histories as JSON and back, for stage results and run folders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from rectom.events import Delta, Event, Kind
 from rectom.facts import EMPTY, Fact, State, printed
-from rectom.perspective import Observability, Perspective
+from rectom.history import History
+from rectom.perspective import Observability, Perspective, paired
 
 
 def events_to_json(events: Iterable[Event]) -> list[dict[str, Any]]:
@@ -71,3 +72,24 @@ def states_from_json(data: Mapping[str, Any]) -> list[State]:
     for added, removed in data["deltas"]:
         states.append(Delta(state_from_json(added), state_from_json(removed)).apply(states[-1]))
     return states[1:]
+
+
+def global_from_json(data: Mapping[str, Any], events: Sequence[Event]) -> Perspective:
+    """The global perspective from `perspective_to_json` and its events."""
+    return paired(states_from_json(data), events)
+
+
+def history_to_json(history: History) -> dict[str, Any]:
+    """`{"chain", "events"}`: of each event, whether the holder observed it. There are no states, hence no deltas."""
+    return {"chain": list(history.chain), "events": [event is not None for event in history.events]}
+
+
+def is_history(data: Mapping[str, Any]) -> bool:
+    """Whether it is a history's JSON, and no perspective's."""
+    return "deltas" not in data
+
+
+def history_from_json(data: Mapping[str, Any], events: Sequence[Event]) -> History:
+    """A history from `history_to_json` and the events of the whole story."""
+    kept = (event if observed else None for event, observed in zip(events, data["events"], strict=True))
+    return History(tuple(kept), tuple(data["chain"]))

@@ -1,14 +1,16 @@
 """Perspectives: the global one, partial observation, completion, and the recursion along a chain.
 
 Where to find what in the paper: Eq. 1 is `events.Delta.apply`, applied along the story by `build_global`;
-partial observation is `observe`; Eq. 2 is `complete`; lines 8-11 of Algorithm 1 are `recurse`.
+partial observation is `observe`; Eq. 2 is `complete`; lines 8-11 of Algorithm 1 are `recurse`. In the paper's
+ablation w/o-det an `Updater` stands in for Eq. 1 in both places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from itertools import accumulate
+from typing import Final, Protocol, TypeAlias
 
 from rectom.events import Delta, Event
 from rectom.facts import EMPTY, Fact, State, superseded
@@ -16,6 +18,9 @@ from rectom.rules import Rules, Scope
 from rectom.setting import NOWHERE, Setting, setting_of
 
 EVERYWHERE: Final = "*"
+
+#: Gives the state after an event that changes something, from the state before: `equation_1`, or a model.
+Updater: TypeAlias = Callable[[State, Event], Awaitable[State]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,10 @@ class Sight:
             return self.room in {EVERYWHERE, fact.args[1]}
         return self.room == EVERYWHERE or (fact.predicate == "in" and fact.args[1] in self.containers)
 
+    def shows(self, delta: Delta) -> bool:
+        """Whether a change is seen in its outcome: then no belief about it needs to be inherited."""
+        return delta.added <= self.facts and all(map(self.covers, delta.added | delta.removed))
+
     def correct(self, belief: State) -> State:
         """A belief after this look: what is covered is as seen, the rest is inherited."""
         kept = frozenset(fact for fact in belief if not self.covers(fact))
@@ -123,28 +132,48 @@ class Observer(Protocol):
         ...
 
 
+async def equation_1(state: State, event: Event) -> State:
+    """Eq. 1, for a state or a belief; that may hold another value than the one in Δ⁻, which goes as well."""
+    return event.delta.apply(state - superseded(state, event.delta.added))
+
+
 def build_global(events: Sequence[Event]) -> Perspective:
     """P^(*|G): Eq. 1 along the event sequence from s_0 = ∅ (line 2)."""
+    states = accumulate(events, lambda state, event: event.delta.apply(state), initial=EMPTY)
+    return paired(tuple(states)[1:], events)
+
+
+async def update_along(events: Sequence[Event], update: Updater) -> Perspective:
+    """P^(*|G) by an updater, which is asked for a step after the other, where something changes."""
     states, state = [], EMPTY
     for event in events:
-        state = event.delta.apply(state)
+        state = await update(state, event) if event.delta else state
         states.append(state)
+    return paired(states, events)
+
+
+def paired(states: Sequence[State], events: Sequence[Event]) -> Perspective:
+    """G = {(s_t, e_t)}: the global perspective that these states make with their events."""
     return Perspective(tuple(states), tuple(events), (EVERYWHERE,) * len(states), setting=setting_of(events))
 
 
-async def recurse(source: Perspective, chain: Sequence[str], observer: Observer) -> list[Perspective]:
+async def recurse(
+    source: Perspective, chain: Sequence[str], observer: Observer, update: Updater = equation_1
+) -> list[Perspective]:
     """The perspectives along C(q), the source first: each is built from the one before (lines 7-11)."""
     perspectives = [source]
     for character in chain:
-        perspectives.append(await construct(perspectives[-1], character, observer))
+        perspectives.append(await construct(perspectives[-1], character, observer, update))
     return perspectives
 
 
-async def construct(source: Perspective, character: str, observer: Observer) -> Perspective:
+async def construct(
+    source: Perspective, character: str, observer: Observer, update: Updater = equation_1
+) -> Perspective:
     """F_a(P) = P^(a|P): observe, then complete (lines 9 and 10)."""
     able = await observer.observability(source, character)
     observation = observe(source, character, able, observer.rules)
-    return await complete(observation, source, observer)
+    return await complete(observation, source, observer, update)
 
 
 def observe(source: Perspective, character: str, able: Observability, rules: Rules) -> Observation:
@@ -178,7 +207,9 @@ def _witnessed(event: Event, sight: Sight | None) -> bool:
     return sight is not None and any(sight.covers(fact) for fact in event.delta.added | event.delta.removed)
 
 
-async def complete(observation: Observation, source: Perspective, observer: Observer) -> Perspective:
+async def complete(
+    observation: Observation, source: Perspective, observer: Observer, update: Updater = equation_1
+) -> Perspective:
     """P^(a|P): Eq. 2, which completes a partial observation (line 10).
 
     A sight of one room leaves the rest of the state unobserved; f_com applies to that rest.
@@ -189,20 +220,15 @@ async def complete(observation: Observation, source: Perspective, observer: Obse
         if sight and sight.room == EVERYWHERE:
             belief = sight.facts
         else:
-            belief = _inherit(belief, event)
+            # The persistent half of f_com, unless the change is itself in sight.
+            if event and event.delta and not (sight and sight.shows(event.delta)):
+                belief = await update(belief, event)
             belief = sight.correct(belief) if sight else belief
             if event and event.proposition and event.proposition not in belief:
                 hearing = Hearing(chain, event, belief, source.setting.exits[step])
                 belief = (await observer.revise(hearing)).apply(belief)
         states.append(belief)
     return Perspective(tuple(states), observation.events, observation.vantage, chain, source.setting)
-
-
-def _inherit(belief: State, event: Event | None) -> State:
-    """The persistent half of f_com: ŝ_{t-1}, changed by Eq. 1 if the event was observed."""
-    if event is None:
-        return belief
-    return event.delta.apply(belief - superseded(belief, event.delta.added))
 
 
 def extend(chain: tuple[str, ...], character: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Lines 5 and 13 of Algorithm 1: the reduced question, answered from the final state.
+"""Lines 5 and 13 of Algorithm 1: the reduced question, answered from the final state, or the last history.
 
 For another method than RecToM it is the whole of it.
 """
@@ -10,8 +10,9 @@ from typing import Any
 
 from cache import digest
 from rectom.codec import state_from_json
+from rectom.reader.histories import ANSWER, Historian
 from rectom.task import task
-from tasks.run import Run
+from tasks.run import WITHOUT_STATES, Run
 from tasks.stage import Stage
 
 
@@ -20,6 +21,8 @@ def _fields(run: Run, question: str) -> dict[str, Any]:
         asked = run.question(question)
         lines = digest(list(run.story(asked.story_id).lines))
         return {"question": asked.text, "lines": lines, "choices": list(asked.choices), "method": run.method.fields()}
+    if run.historian:
+        return _history_fields(run, run.historian, question)
     facts = run.output("completion", question)["final"]
     people_matter = task(run.benchmark.task).asks_for_people
     return {
@@ -30,11 +33,25 @@ def _fields(run: Run, question: str) -> dict[str, Any]:
     }
 
 
+def _history_fields(run: Run, historian: Historian, question: str) -> dict[str, Any]:
+    completed = run.output("completion", question)
+    return {
+        "question": run.output("questions", question)["reduced"],
+        "history": completed["final"],
+        "chain": completed["perspectives"][-1]["chain"] if completed["perspectives"] else [],
+        "choices": list(run.question(question).choices),
+        "reader": historian.fields(ANSWER),
+        **WITHOUT_STATES,
+    }
+
+
 async def _compute(run: Run, question: str) -> Any:
     if run.method:
         asked = run.question(question)
         return await run.method.answer(run.story(asked.story_id), asked)
     fields = _fields(run, question)
+    if run.historian:
+        return await run.historian.answer(fields["question"], fields["history"], fields["chain"], fields["choices"])
     return await run.reader.answer(fields["question"], state_from_json(fields["state"]), fields["choices"])
 
 

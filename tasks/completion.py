@@ -1,4 +1,7 @@
-"""Lines 7-11 of Algorithm 1: perspectives along the chain of each question, completed by Eq. 2."""
+"""Lines 7-11 of Algorithm 1: perspectives along the chain of each question, completed by Eq. 2.
+
+In the ablation w/o-state they are histories.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from cache import digest
 from rectom.codec import observability_to_json, perspective_to_json
 from rectom.events import Delta
 from rectom.facts import printed
-from rectom.perspective import Hearing, Observability, Perspective, recurse
+from rectom.perspective import Hearing, Observability, Perspective, equation_1, recurse
 from rectom.reader.rules import present
 from rectom.rules import Rules
 from tasks.global_state import global_perspective
+from tasks.histories import histories, history_fields
 from tasks.observability import observed
 from tasks.run import Run
 from tasks.stage import Stage
@@ -50,19 +54,26 @@ def _chain(run: Run, question: str) -> list[str]:
 
 def _fields(run: Run, question: str) -> dict[str, Any]:
     story, chain = run.question(question).story_id, _chain(run, question)
-    return {
+    if run.historian:
+        return history_fields(run, run.historian, story, chain)
+    fields = {
         "events": digest(run.output("abstraction", story)),
         "chain": chain,
         "observability": digest([observability_to_json(observed(run, story, name)) for name in chain]),
         "rules": run.reader.rules.fields(),
         "revise": run.reader.fields("revise"),
     }
+    if run.updater:
+        fields |= {"world": digest(run.output("global_state", story)), "update": run.updater.fields()}
+    return fields
 
 
 async def _compute(run: Run, question: str) -> Any:
-    story = run.question(question).story_id
-    world = global_perspective(run, story)
-    perspectives = await recurse(world, _chain(run, question), _Observer(run, story))
+    story, chain = run.question(question).story_id, _chain(run, question)
+    if run.historian:
+        return await histories(run, run.historian, story, chain)
+    update = run.updater.update if run.updater else equation_1
+    perspectives = await recurse(global_perspective(run, story), chain, _Observer(run, story), update)
     return {
         "perspectives": [perspective_to_json(perspective) for perspective in perspectives[1:]],
         "final": printed(perspectives[-1].final),

@@ -7,17 +7,23 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cache import Reason, Store, Verdict, compare, digest
 from rectom.benchmarks.base import Benchmark
 from rectom.methods.base import Method
-from rectom.reader.base import Reader
+from rectom.reader.base import Reader, SharedReader
+from rectom.reader.histories import Historian
+from rectom.reader.updating import ModelUpdater
 from rectom.story import Question, Story, Vocabulary
 from rectom.task import task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+#: What the keys of results hold that rest on histories in the place of states (see the ablation w/o-state).
+WITHOUT_STATES: Final[Mapping[str, str]] = {"perspectives": "histories"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,16 @@ class Run:
             raise RuntimeError("a run of another method has no reader")
         return self.by
 
+    @property
+    def updater(self) -> ModelUpdater | None:
+        """The model that applies Eq. 1; None where code does (see the ablation w/o-det)."""
+        return self.by.updater if isinstance(self.by, SharedReader) else None
+
+    @property
+    def historian(self) -> Historian | None:
+        """Who reads histories in the place of states; None where there are states (see the ablation w/o-state)."""
+        return self.by.historian if isinstance(self.by, SharedReader) else None
+
     def story(self, story_id: str) -> Story:
         """A story by id."""
         return self._stories[story_id]
@@ -144,13 +160,20 @@ class Run:
 
 
 def _told_apart(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Two sets of fields, of readers of different kinds only the kinds: the rest cannot be compared."""
-    before, now = dict(old), dict(new)
-    for name, field_ in new.items():
-        was = old.get(name)
-        if isinstance(field_, Mapping) and isinstance(was, Mapping) and field_.get("by") != was.get("by"):
-            before[name], now[name] = {"by": was.get("by")}, {"by": field_.get("by")}
+    """Two sets of fields as far as they can be compared: of perspectives or readers of two kinds only the kinds."""
+    before, now = ({"perspectives": "states", **fields} for fields in (old, new))
+    if before["perspectives"] != now["perspectives"]:
+        return {"perspectives": before["perspectives"]}, {"perspectives": now["perspectives"]}
+    for name in {**old, **new}:
+        kinds = _kind(old.get(name)), _kind(new.get(name))
+        for fields, kind in zip((before, now), kinds, strict=True):
+            if kind and kinds[0] != kinds[1]:
+                fields[name] = {"by": kind}
     return before, now
+
+
+def _kind(field_: object) -> str | None:
+    return field_.get("by") if isinstance(field_, Mapping) else None
 
 
 _current: ContextVar[Run] = ContextVar("run")

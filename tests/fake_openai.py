@@ -33,6 +33,7 @@ from rectom.reader.rules import convinces
 from rectom.rules import PRESETS, Rules, Waiting
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from tests.cases import KINDS
+from tests.fake_ablations import OF_TEXTS, answer_narrative, observe_narrative, update
 from tests.fake_texts import REPLIES, Fields, kind_of
 
 
@@ -156,6 +157,22 @@ def reply(step: str, system: str, given: Fields) -> Any:
 STEPS: dict[str, Callable[[str, Fields], Any]] = {step: partial(reply, step) for step in BY_GRAMMAR}
 
 
+def reply_ablated(step: str, system: str, given: Fields) -> Any:
+    """The right reply to a prompt of an ablation."""
+    kind = kind_of(step, system)
+    if step == "update":
+        return update(given)
+    if kind:
+        return OF_TEXTS[kind][step](given)
+    return answer_narrative(rules_of(system), given) if step == "answer_history" else observe_narrative(system, given)
+
+
+#: What is replied in the ablations, by the step.
+ABLATED: dict[str, Callable[[str, Fields], Any]] = {
+    step: partial(reply_ablated, step) for step in ("update", "observe_history", "answer_history")
+}
+
+
 def wrongly(step: str, given: Fields, right: Any) -> Any:
     """A reply of the right form that says the wrong thing."""
     match step:
@@ -166,13 +183,15 @@ def wrongly(step: str, given: Fields, right: Any) -> Any:
                 entry.update({"added_facts": []} if " moved " in numbered(given["Lines"])[entry["line"] - 1] else {})
         case "chain":
             right["chain"] = right["chain"][:1]
-        case "observe_states" | "observe_events":
+        case "update":
+            right["state"] = right["state"][1:]
+        case "observe_states" | "observe_events" | "observe_history":
             right.update(dict.fromkeys(right, NOT_OBSERVABLE))
         case "revise":
             right.update(convinced=False, added_facts=[], removed_facts=[])
         case "reduce":
             right["question"] = "Where is the nothing really?"
-        case "answer":
+        case "answer" | "answer_history":
             named = r"[A-Z]\. (\w+)" if "fact" in right else r"^([A-Z])\. "
             options = re.findall(named, given["Options"], re.MULTILINE)
             right["answer"] = options[(options.index(right["answer"]) + 1) % len(options)]
@@ -240,7 +259,7 @@ class FakeOpenAI:
         given = sections(user)
         if step == self.broken:
             return {"nonsense": True}
-        right = STEPS[step](system, given)
+        right = {**STEPS, **ABLATED}[step](system, given)
         return wrongly(step, given, right) if step == self.wrong else right
 
     def _completion(self, body: dict[str, Any], text: str) -> dict[str, Any]:
@@ -271,7 +290,7 @@ async def serve_while(server: FakeOpenAI, command: tuple[str, ...]) -> int:
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--latency", default=0.0, help="Seconds before each reply.")
-@click.option("--wrong", default="", type=click.Choice(["", *STEPS]), help="A step to answer wrongly.")
+@click.option("--wrong", default="", type=click.Choice(["", *STEPS, *ABLATED]), help="A step to answer wrongly.")
 @click.option("--port", default=0, help="Port; a free one by default.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def main(latency: float, wrong: str, port: int, command: tuple[str, ...]) -> None:

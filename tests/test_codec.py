@@ -11,6 +11,10 @@ from rectom import grammar
 from rectom.codec import (
     events_from_json,
     events_to_json,
+    global_from_json,
+    history_from_json,
+    history_to_json,
+    is_history,
     observability_from_json,
     observability_to_json,
     perspective_to_json,
@@ -20,6 +24,7 @@ from rectom.codec import (
 from rectom.errors import FormulaError
 from rectom.events import Kind, private_tell, public_claim
 from rectom.facts import inside, printed
+from rectom.history import History
 from rectom.perspective import Observability, Perspective
 from rectom.reader.rules import RuleReader
 from rectom.rules import PRESETS
@@ -41,6 +46,25 @@ def test_events_come_back_as_they_were(story: Story) -> None:
 def test_observability_comes_back_as_it_was(steps: list[tuple[str | None, bool]]) -> None:
     able = Observability(tuple(room for room, _ in steps), tuple(told for _, told in steps))
     assert observability_from_json(through_json(observability_to_json(able))) == able
+
+
+@given(stories())
+def test_a_global_perspective_comes_back_with_its_events(story: Story) -> None:
+    world = RuleReader().world(story)
+    written = through_json(perspective_to_json(world))
+    assert not is_history(written)
+    assert global_from_json(written, grammar.read_story(story)) == world
+
+
+@given(stories(), st.data())
+def test_a_history_comes_back_with_its_events(story: Story, data: st.DataObject) -> None:
+    events = grammar.read_story(story)
+    whole = History(events)
+    history = whole.seen_by("Anne", data.draw(st.sets(st.integers(1, len(events)))))
+    for each in (whole, history):
+        written = through_json(history_to_json(each))
+        assert is_history(written)
+        assert history_from_json(written, events) == each
 
 
 @given(stories(), st.sampled_from(list(PRESETS)), st.data())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rectom import grammar
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import StepFailure
-from rectom.events import Delta, persistent, public_claim
-from rectom.facts import EMPTY, Fact, in_room, inside, value_of
+from rectom.events import NOTHING, Delta, Event, persistent, public_claim
+from rectom.facts import EMPTY, Fact, State, in_room, inside, value_of
 from rectom.perspective import (
     EVERYWHERE,
     Hearing,
@@ -22,9 +22,11 @@ from rectom.perspective import (
     build_global,
     complete,
     construct,
+    equation_1,
     extend,
     observe,
     recurse,
+    update_along,
 )
 from rectom.reader.rules import RuleReader
 from rectom.rules import PRESETS, Scope
@@ -141,6 +143,46 @@ async def test_an_observed_event_changes_an_inherited_belief_whatever_was_believ
     seen = Observation("Anne", (None,) * 3, events, (None,) * 3)
     completed = await complete(seen, WORLD, READER)
     assert completed.states == tuple(frozenset({inside("ball", place)}) for place in ("box", "bag", "bag"))
+
+
+async def _lose_everything(_state: State, _event: Event) -> State:
+    return EMPTY
+
+
+async def test_an_updater_stands_in_for_equation_1_where_something_changes() -> None:
+    events = [persistent([inside("ball", "box")]), NOTHING, public_claim("Bob", inside("ball", "tin"))]
+    asked: list[tuple[State, Event]] = []
+
+    async def update(state: State, event: Event) -> State:
+        asked.append((state, event))
+        return frozenset({inside("ball", "bag")})
+
+    world = await update_along([*events, events[0]], update)
+    assert asked == [(EMPTY, events[0]), (frozenset({inside("ball", "bag")}), events[0])]
+    assert _where(world) == ["bag"] * 4
+    assert world.events == (*events, events[0])
+    assert world.setting == build_global([*events, events[0]]).setting
+
+
+async def test_an_updater_is_asked_for_what_is_observed_and_not_in_sight() -> None:
+    asked: list[str] = []
+
+    async def update(state: State, event: Event) -> State:
+        asked.append(str(event))
+        return await equation_1(state, event)
+
+    assert await recurse(WORLD, ["Anne", "Bob"], READER, update) == await recurse(WORLD, ["Anne", "Bob"], READER)
+    # Her own exit and all that happens afterwards, but for the move that she does not learn of; Bob's part alike.
+    anne = ["-in_room(Anne,hall)", "-in_room(Bob,hall)", "+in_room(Anne,waiting_room) +in_room(Bob,waiting_room)"]
+    assert asked == [*anne, *anne]
+
+
+async def test_what_an_updater_loses_is_still_seen() -> None:
+    anne = (await recurse(WORLD, ["Anne"], READER, _lose_everything))[-1]
+    assert _where(anne) == [None, "box", None, None, None, None]
+    # Bob is nowhere as he leaves the hall; then he sees the whole state from the waiting room.
+    bob = (await recurse(WORLD, ["Bob"], RuleReader(PRESETS["literal"]), _lose_everything))[-1]
+    assert _where(bob) == [None, "box", "box", "bag", None, "bag"]
 
 
 class _Gullible(RuleReader):

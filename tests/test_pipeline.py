@@ -4,20 +4,23 @@ import asyncio
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cache
-from cache import Reason, Store
+from cache import Reason, Store, digest
 from flows.pipeline import STAGES, pipeline, shards
+from rectom import prompts
 from rectom.benchmarks.base import Benchmark
+from rectom.benchmarks.generate import Recipe
 from rectom.llm import Sampling
 from rectom.reader.rules import RuleReader
 from rectom.story import Story
 from tasks.run import Run
-from tests.fake_openai import STEPS, FakeOpenAI
+from tests.fake_openai import ABLATED, STEPS, FakeOpenAI
 from tests.laboratory import SMALL, SMALL_QUESTIONS, Lab, change_prompt, computed, serving, verdicts_of, write_stories
 
 
@@ -313,6 +316,68 @@ def test_an_edited_story_is_read_alone(lab: Lab, tmp_path: Path) -> None:
     assert [verdict.reason for verdict in lab.verdicts("abstraction")].count(Reason.HIT) == SMALL.stories - 1
 
 
+# The full method and its ablations.
+
+
+@pytest.mark.parametrize(
+    "order", [({}, {"update": "model"}, {"state": "off"}), ({"state": "off"}, {"update": "model"}, {})]
+)
+def test_the_ablations_share_every_stage_that_they_leave_as_it_is(
+    tmp_path: Path, data: Path, order: Sequence[dict[str, str]]
+) -> None:
+    with serving(FakeOpenAI()) as server:
+        lab = Lab(tmp_path, data, server)
+        reports = {lab.run(**changes).report for changes in order}
+        sent = Counter(server.asked)
+        assert not [changes for changes in order if lab.asked_by(lambda changes=changes: lab.run(**changes))]  # type: ignore[misc]
+        alone = Lab(tmp_path / "alone", data, server)
+        full = alone.asked_by(alone.run)
+    assert len(reports) == 3
+    assert sent["abstract"] == SMALL.stories
+    # The steps of the full method were asked as often as it asks them by itself.
+    assert {step: sent[step] for step in STEPS} == full
+    assert set(sent) == {*STEPS, *ABLATED}
+
+
+#: What the keys of the full method's results come to, by reader: a stage's changes with its version, and only then.
+KEYS = {
+    "fake": {
+        "abstraction": "d9d5b93481e9c570",
+        "global_state": "135e47dc9fc4482c",
+        "questions": "b27cac59f0d67a43",
+        "observability": "f9724074652b2aab",
+        "completion": "2d61e4b97c0874aa",
+        "answering": "557981e99a282053",
+    },
+    "rules": {
+        "abstraction": "2a673dd32121d91a",
+        "global_state": "135e47dc9fc4482c",
+        "questions": "698f2c4b64e85295",
+        "observability": "0afae43598e9b38f",
+        "completion": "57c039a26dceb310",
+        "answering": "c47a8761cdc9d5ca",
+    },
+}
+
+
+@pytest.mark.parametrize("model", KEYS)
+def test_results_of_the_full_method_are_found_where_they_have_always_been(
+    tmp_path: Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A prompt may change: then its digest asks for its step anew. All else is pinned here.
+    load = prompts.load
+    monkeypatch.setattr(prompts, "load", lambda kind, name: replace(load(kind, name), digest=f"{kind}/{name}"))
+    story = write_stories(tmp_path, Recipe(stories=1, chapters=2, tell=True, max_order=2, seed=1))
+    with serving(FakeOpenAI()) as server:
+        lab = Lab(tmp_path, story, server)
+        lab.run(model=model)
+    assert lab.seen
+    keys: dict[str, list[str]] = {}
+    for (stage, _), result in lab.seen.results.items():
+        keys.setdefault(stage, []).append(result.key)
+    assert {stage: digest(sorted(found))[:16] for stage, found in keys.items()} == KEYS[model]
+
+
 # What explain says before.
 
 
@@ -340,6 +405,8 @@ def agree(lab: Lab, **changes: Any) -> None:
         {"readers": {"observe": "rules"}},
         {"forced": ("completion",)},
         {"window": 3},
+        {"update": "model"},
+        {"state": "off"},
     ],
 )
 def test_the_plan_is_what_happens(lab: Lab, changes: dict[str, Any]) -> None:

@@ -15,17 +15,23 @@ from rectom.perspective import build_global, recurse
 from rectom.prompts import Prompt
 from rectom.reader.asking import Asker
 from rectom.reader.base import STEPS
+from rectom.reader.histories import ANSWER, OBSERVE
 from rectom.reader.model import PROMPTS, ModelReader
+from rectom.reader.updating import STEP
 from rectom.rules import PRESETS, Rules
 from rectom.story import Story
+from rectom.task import TASKS
 from rectom.words import words_of
 from tests.conftest import generated
 from tests.laboratory import Scripted, by_rule
 
 NAMES = [name for names in PROMPTS.values() for name in names]
+ABLATED = [STEP, OBSERVE, ANSWER]
 FOLDER = resources.files("rectom.prompts").joinpath("hitom")
 
-every_prompt = pytest.mark.parametrize("name", NAMES)
+every_prompt = pytest.mark.parametrize(
+    ("kind", "name"), [("hitom", name) for name in NAMES] + [(kind, name) for kind in TASKS for name in ABLATED]
+)
 every_preset = pytest.mark.parametrize("rules", PRESETS.values(), ids=PRESETS)
 
 
@@ -56,13 +62,13 @@ def asked() -> list[ChatRequest]:
 
 def test_there_is_a_prompt_for_each_step_and_no_other() -> None:
     files = {file.name.removesuffix(".txt") for file in FOLDER.iterdir() if file.name.endswith(".txt")}
-    assert files == set(NAMES)
+    assert files == {*NAMES, *ABLATED}
     assert tuple(PROMPTS) == STEPS
 
 
 @every_prompt
-def test_every_prompt_has_both_messages_and_what_differs_is_in_the_users(name: str) -> None:
-    prompt = prompts.load("hitom", name)
+def test_every_prompt_has_both_messages_and_what_differs_is_in_the_users(kind: str, name: str) -> None:
+    prompt = prompts.load(kind, name)
     assert prompt.system
     assert prompt.user
     assert "===" not in prompt.system + prompt.user
@@ -74,8 +80,8 @@ def test_every_prompt_has_both_messages_and_what_differs_is_in_the_users(name: s
 
 
 @every_prompt
-def test_every_prompt_says_json_and_shows_an_example(name: str) -> None:
-    system = prompts.load("hitom", name).system
+def test_every_prompt_says_json_and_shows_an_example(kind: str, name: str) -> None:
+    system = prompts.load(kind, name).system
     assert "Reply with one JSON object and nothing else" in system
     assert re.search(r"xample", system)
     assert len(re.findall(r"^\{", system, re.MULTILINE)) >= 1
@@ -120,7 +126,7 @@ def test_a_prompt_holds_no_more_than_its_step_needs(asked: list[ChatRequest]) ->
 
 @every_preset
 def test_the_rules_of_every_preset_have_words(rules: Rules) -> None:
-    for choice in ("waiting", "trust", "depth", "speaker_convinces", "speaker_sincere"):
+    for choice in ("scope", "waiting", "trust", "depth", "speaker_convinces", "speaker_sincere"):
         said = prompts.in_words(rules, (choice,))
         silent = rules.fields()[choice] is False
         assert bool(said) is not silent
@@ -147,8 +153,8 @@ def test_equal_windows_are_equal_requests_in_whichever_story_they_stand() -> Non
 
 
 @every_prompt
-def test_fields_that_are_missing_or_unknown_are_named(name: str) -> None:
-    prompt = prompts.load("hitom", name)
+def test_fields_that_are_missing_or_unknown_are_named(kind: str, name: str) -> None:
+    prompt = prompts.load(kind, name)
     fields = dict.fromkeys(prompt.placeholders, "x")
     assert all(prompt.fill(**fields))
     with pytest.raises(SettingsError, match="differ in zebra"):
@@ -164,7 +170,8 @@ def test_what_fills_a_prompt_is_not_read_as_a_template() -> None:
 
 
 def test_digests_tell_prompts_apart() -> None:
-    assert len({prompts.load("hitom", name).digest for name in NAMES}) == len(NAMES)
+    every = [prompts.load("hitom", name).digest for name in [*NAMES, *ABLATED]]
+    assert len(set(every)) == len(every)
 
 
 @pytest.mark.parametrize(("benchmark", "step"), [("hitom", "guess"), ("nosuch", "chain")])

@@ -9,10 +9,16 @@ import pytest
 
 from cache import Reason, Store, digest
 from rectom.benchmarks.base import Benchmark
+from rectom.llm import ModelId
+from rectom.reader.asking import Asker
+from rectom.reader.base import STEPS, SharedReader
+from rectom.reader.histories import Historian
 from rectom.reader.rules import RuleReader
+from rectom.reader.updating import ModelUpdater
 from rectom.story import Question, Story
 from rectom.words import words_of
-from tasks.run import Blocked, Failure, Result, Run, current, running
+from tasks.run import WITHOUT_STATES, Blocked, Failure, Result, Run, current, running
+from tests.laboratory import Scripted
 
 STORIES = (
     Story("one", ("Anne entered the hall.", "The ball is in the box.")),
@@ -111,6 +117,31 @@ def test_of_another_kind_of_reader_only_the_kind_is_named(run: Run) -> None:
     note(run, FIELDS)
     verdict = run.verdict("s", "one", {**FIELDS, "reader": {"by": "rules", "version": 1}})
     assert str(verdict) == "changed: reader.by model -> rules"
+
+
+def test_of_perspectives_of_another_kind_only_the_kind_is_named(run: Run) -> None:
+    note(run, FIELDS)
+    histories = {"stage": "s", "version": 1, "observe": FIELDS["reader"], **WITHOUT_STATES}
+    assert str(run.verdict("s", "one", histories)) == "changed: perspectives states -> histories"
+    note(run, histories)
+    assert run.verdict("s", "one", histories).reason is Reason.MISSING
+    assert str(run.verdict("s", "one", FIELDS)) == "changed: perspectives histories -> states"
+
+
+def test_of_a_reader_that_was_not_there_only_the_kind_is_named(run: Run) -> None:
+    note(run, FIELDS)
+    with_updates = {**FIELDS, "update": FIELDS["reader"]}
+    assert str(run.verdict("s", "one", with_updates)) == "changed: update.by (none) -> model"
+    note(run, with_updates)
+    assert str(run.verdict("s", "one", FIELDS)) == "changed: update.by model -> (none)"
+
+
+def test_a_reader_by_itself_has_neither_ablation(run: Run, store: Store) -> None:
+    assert (run.updater, run.historian) == (None, None)
+    asker = Asker(Scripted(lambda _step, _request: ""), ModelId("m"))
+    updater, historian = ModelUpdater(asker), Historian(asker, RuleReader().rules)
+    shared = Run(BENCHMARK, SharedReader(dict.fromkeys(STEPS, RuleReader()), updater, historian), store)
+    assert (shared.updater, shared.historian) == (updater, historian)
 
 
 def test_what_failed_before_says_with_what(run: Run) -> None:

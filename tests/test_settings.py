@@ -42,6 +42,40 @@ def test_readers_that_do_not_exist_are_named(settings: Settings, words: str) -> 
         settings.by_step()
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (Settings(update="model"), "--update model needs a model: give --model NAME and --base-url URL"),
+        (Settings(state="off"), "--state off needs a model: give --model NAME and --base-url URL"),
+        (Settings(model="m", method="cot", state="off"), "--state off is for --method rectom alone, not for cot"),
+        (Settings(model="m", update="model", state="off"), "--state off leaves no states that --update model could"),
+        (
+            Settings(model="m", state="off", readers={"revise": "rules"}),
+            "no rule reads histories: leave out --reader revise=rules, or --state off",
+        ),
+    ],
+)
+def test_an_ablation_that_cannot_be_is_refused_at_once(settings: Settings, words: str) -> None:
+    for act in (settings.by_step, settings.fields, settings.asks_a_model, lambda: settings.run_name("d")):
+        with pytest.raises(SettingsError, match=words):
+            act()
+
+
+def test_an_ablation_asks_a_model_though_every_step_is_by_rule() -> None:
+    by_rule = dict.fromkeys(STEPS, "rules")
+    assert Settings(model="m", readers=by_rule, update="model").asks_a_model()
+    assert Settings(model="m", readers={"chain": "rules", "reduce": "rules"}, state="off").asks_a_model()
+
+
+def test_an_ablation_stands_in_the_fields_and_in_the_name_of_a_run() -> None:
+    full, update, state = BASE, Settings(model="m", update="model"), Settings(model="m", state="off")
+    assert update.fields() == {**full.fields(), "update": "model"}
+    assert state.fields() == {**full.fields(), "state": "off"}
+    assert full.run_name("d").startswith("hitom-400.rectom.m.")
+    assert update.run_name("d").startswith("hitom-400.rectom-update=model.m.")
+    assert state.run_name("d").startswith("hitom-400.rectom-state=off.m.")
+
+
 def test_rules_are_presets() -> None:
     assert Settings(rules="literal").rule_set() is PRESETS["literal"]
     with pytest.raises(SettingsError, match="there are no rules 'mine'; there are literal,"):
@@ -73,6 +107,8 @@ def test_where_and_how_a_run_is_made_changes_neither_its_fields_nor_its_name(oth
         Settings(model="m", revision="2"),
         Settings(model="m", rules="literal"),
         Settings(model="m", readers={"chain": "rules"}),
+        Settings(model="m", update="model"),
+        Settings(model="m", state="off"),
         Settings(model="m", window=1),
         Settings(model="m", sampling=Sampling(temperature=None)),
         Settings(model="m", sampling=Sampling(top_p=0.5)),
@@ -162,6 +198,9 @@ def test_options_become_settings() -> None:
     assert settings.readers == {"observe": "rules", "chain": "model"}
     assert (settings.window, settings.sampling, settings.limit) == (5, Sampling(temperature=None), 7)
     assert settings.forced == ("answering",)
+    assert settings.ablation == {}
+    assert parsed("--model", "m", "--update", "model").ablation == {"update": "model"}
+    assert parsed("--model", "m", "--state", "off").ablation == {"state": "off"}
 
 
 @pytest.mark.parametrize(
@@ -174,6 +213,8 @@ def test_options_become_settings() -> None:
         (["--rules", "mine"], "'mine' is not one of 'literal'"),
         (["--force", "everything"], "'everything' is not one of 'abstraction'"),
         (["--limit", "0"], "0 is not in the range"),
+        (["--update", "code"], "'code' is not one of 'rules', 'model'"),
+        (["--state", "none"], "'none' is not one of 'on', 'off'"),
         (["--temperature", "-1"], "-1.0 is not in the range"),
     ],
 )

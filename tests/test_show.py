@@ -12,10 +12,11 @@ from rich.console import Console
 from rectom import grammar
 from rectom.benchmarks.generate import Recipe
 from rectom.benchmarks.hitom import Row
-from rectom.codec import events_to_json, perspective_to_json, states_from_json
+from rectom.codec import events_to_json, history_to_json, perspective_to_json, states_from_json
 from rectom.errors import DataError
 from rectom.events import Event
 from rectom.facts import printed, value_of
+from rectom.history import History
 from rectom.perspective import build_global
 from rectom.reader.rules import RuleReader
 from rectom.results.drawing import Column, Drawing, Mark
@@ -127,6 +128,55 @@ def test_a_column_tells_how_its_holder_came_by_each_state() -> None:
     assert anne.cells[7].changes == ("+blue_bag", "-red_box")
     assert world.answer == ("green_treasure_chest",)
     assert anne.answer == ("blue_bag",)
+
+
+def without_states() -> Trace:
+    """A trace of histories: Anne's and, as she has it, Bob's."""
+    trace = told("Where does Anne think Bob thinks the ball is?")
+    whole = History(grammar.read_story(Story("story", LINES)))
+    anne = whole.seen_by("Anne", {1, 2, 3, 5, 6, 7, 8})
+    bob = anne.seen_by("Bob", {2, 3})
+    return dataclasses.replace(
+        trace,
+        world=history_to_json(whole),
+        perspectives=[history_to_json(anne), history_to_json(bob)],
+        final=["2 +in(ball,red_box)", "3 -in_room(Anne,hall)"],
+        predicted="red_box",
+    )
+
+
+def test_a_history_shows_which_events_are_in_it() -> None:
+    drawing = Drawing.of(without_states().to_json())
+    assert drawing.histories
+    world, anne, bob = drawing.columns
+    assert [column.chain for column in drawing.columns] == [(), ("Anne",), ("Anne", "Bob")]
+    assert [marks(column) for column in drawing.columns] == [" " * 8, "ooo.oooo", ".oo....."]
+    assert [cell.holds for cell in anne.cells[:5]] == [
+        ("events 1",),
+        ("events 1-2",),
+        ("events 1-3",),
+        ("events 1-3",),
+        ("events 1-3, 5",),
+    ]
+    assert bob.cells[0].holds == ()
+    assert (world.answer, anne.answer, bob.answer) == (("events 1-8",), ("events 1-3, 5-8",), ("events 2-3",))
+    assert bob.final == bob.answer
+
+
+def test_histories_that_were_not_built_are_named() -> None:
+    trace = dataclasses.replace(without_states(), perspectives=None, final=None, predicted=None)
+    drawing = Drawing.of(trace.to_json())
+    assert drawing.missing == ("Anne", "Bob")
+    assert drawing.histories
+    assert not Drawing.of(told("Where is the ball really?").to_json()).histories
+
+
+def test_the_screen_shows_histories_with_their_events_and_a_legend_of_their_own() -> None:
+    text = screen(without_states(), 120)
+    for words_ in ("Final history", "events 1-3, 5-8", "+in(ball,green_treasure_chest)", "the event is in the history"):
+        assert words_ in text
+    assert "inherited" not in text
+    assert "Final state" not in text
 
 
 def test_presence_is_told_by_number_in_a_cell_and_by_name_in_the_final_state() -> None:

@@ -58,7 +58,7 @@ def _table(run: Run) -> Table:
         why = Counter(str(verdict) for verdict in verdicts if verdict.reason is not Reason.HIT)
         words = "\n".join(f"{count} {reason}" for reason, count in _shortened(why).most_common())
         if not verdicts:
-            words = "known once the questions are read"
+            words = "nothing: there are no states" if run.historian else "known once the questions are read"
         table.add_row(stage.replace("_", " "), str(len(verdicts)), str(hits), str(len(verdicts) - hits), words)
     return table
 

@@ -123,6 +123,10 @@ class Asker:
             "prompts": {name: prompts.load(self._benchmark, name).digest for name in names},
         }
 
+    def placeholders(self, name: str) -> frozenset[str]:
+        """What must be filled into a prompt."""
+        return prompts.load(self._benchmark, name).placeholders
+
     async def ask(self, name: str, reply: ReplyModel, read: Callable[[Any], T], **fields: str) -> T:
         """Fill a prompt, ask, validate against the reply's model, and read the value out of it.
 

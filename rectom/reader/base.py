@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rectom.events import Delta, Event
 from rectom.facts import State
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.rules import Rules
 from rectom.story import Story, Vocabulary
+
+if TYPE_CHECKING:
+    from rectom.reader.histories import Historian
+    from rectom.reader.updating import ModelUpdater
 
 #: The steps, in the order of Algorithm 1. `--reader STEP=KIND` gives any of them to another reader.
 STEPS: Final = ("abstract", "chain", "observe", "revise", "reduce", "answer")
@@ -56,11 +60,19 @@ class Reader(Protocol):
 
 
 class SharedReader:
-    """Gives each step to one of several readers: the paper's pipeline and the hybrids are settings of it."""
+    """Gives each step to one of several readers: the paper's pipeline and the hybrids are settings of it.
 
-    def __init__(self, by_step: Mapping[str, Reader]) -> None:
+    `updater` applies Eq. 1 in the place of code (the ablation w/o-det). `historian` observes and answers from
+    histories of events, without any states (the ablation w/o-state).
+    """
+
+    def __init__(
+        self, by_step: Mapping[str, Reader], updater: ModelUpdater | None = None, historian: Historian | None = None
+    ) -> None:
         self._by_step = dict(by_step)
         self.rules = by_step["observe"].rules
+        self.updater = updater
+        self.historian = historian
 
     def fields(self, step: str) -> dict[str, object]:
         """The fields of the reader that has the step."""

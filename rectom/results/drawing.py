@@ -1,7 +1,8 @@
 """A trace as rows and columns: a row a step of the story, a column a perspective along the character chain.
 
 The page and the terminal show the same drawing. Its words: a cell says what the state holds of the object asked
-for, what changed at that step, and how the holder came by it.
+for, what changed at that step, and how the holder came by it. Where there are no states, it says which events are in
+the history so far.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from rectom.codec import events_from_json, states_from_json
+from rectom.codec import events_from_json, is_history, states_from_json
 from rectom.errors import DataError, FormulaError, StoryError
 from rectom.events import Event, Kind
 from rectom.facts import EMPTY, Fact, State
@@ -28,7 +29,7 @@ class Mark(StrEnum):
     OBSERVED = "o"  #: saw it, from the room that he was in
     HEARD = "h"  #: learned of the event from elsewhere, or heard a claim that did not change what he believes
     REVISED = "!"  #: believes what he heard
-    INHERITED = "."  #: observed nothing, and believes what he believed before
+    INHERITED = "."  #: observed nothing, and believes what he believed before; the event is not in his history
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Cell:
     """One perspective at one step.
 
     `holds` is what the state says of the object asked for; `changes` are the facts that came (`+`) and went (`-`)
-    at this step, in short form; `where` is the room from which the step was observed.
+    at this step, in short form; `where` is the room from which the step was observed. A history holds events by their
+    numbers, and knows no rooms.
     """
 
     mark: Mark
@@ -70,7 +72,7 @@ class Drawing:
 
     `lines` and `events` are parallel where there are events; an event is its facts in the paper's notation, signed.
     `thing` is the object asked for, None if the question does not say. `missing` are the characters whose
-    perspectives were not built.
+    perspectives were not built. `histories` tells that the perspectives are histories, without states.
     """
 
     thing: str | None
@@ -78,6 +80,7 @@ class Drawing:
     events: tuple[tuple[str, ...], ...]
     columns: tuple[Column, ...]
     missing: tuple[str, ...]
+    histories: bool = False
 
     @classmethod
     def of(cls, trace: Mapping[str, Any]) -> Drawing:
@@ -101,8 +104,9 @@ def _draw(trace: Mapping[str, Any]) -> Drawing:
         thing,
         tuple(trace["lines"]),
         tuple(map(_notation, events)),
-        tuple(_column(data, events, thing) for data in perspectives),
+        tuple(_history(data) if is_history(data) else _column(data, events, thing) for data in perspectives),
         tuple((trace.get("chain") or ())[built:]),
+        is_history(world) if world else False,
     )
 
 
@@ -130,6 +134,17 @@ def _column(data: Mapping[str, Any], events: tuple[Event, ...], thing: str | Non
     return Column(chain, tuple(cells), tuple(_short(final, thing, most=len(final))))
 
 
+def _history(data: Mapping[str, Any]) -> Column:
+    """The history Ē_t at each step: the numbers of the events that are in it."""
+    chain, cells, numbers = tuple(data["chain"]), [], list[int]()
+    seen = Mark.OBSERVED if chain else Mark.WORLD
+    for number, observed in enumerate(data["events"], 1):
+        numbers += [number] if observed else []
+        holds = (f"events {_ranges(numbers)}",) if numbers else ()
+        cells.append(Cell(seen if observed else Mark.INHERITED, "", holds, ()))
+    return Column(chain, tuple(cells), cells[-1].holds if cells else ())
+
+
 def _mark(kind: Kind, noticed: bool, where: str, changes: tuple[str, ...]) -> Mark:
     if noticed and kind is Kind.TRANSIENT:
         return Mark.REVISED if changes else Mark.HEARD
@@ -141,7 +156,7 @@ def _mark(kind: Kind, noticed: bool, where: str, changes: tuple[str, ...]) -> Ma
 def _holds(state: State, thing: str | None) -> tuple[str, ...]:
     if thing is None:
         heard = [int(str(fact.args[1])) for fact in state if fact.predicate == "said"]
-        told = [f"lines {_ranges(sorted(heard))}"] if heard else []
+        told = [f"line{'s' if len(heard) > 1 else ''} {_ranges(sorted(heard))}"] if heard else []
         return (*_short((fact for fact in state if fact.predicate not in {"in_room", "said"}), None), *told)
     return tuple(sorted(str(fact.args[1]) for fact in state if fact.slot and str(fact.args[0]) == thing))
 
@@ -194,7 +209,8 @@ def _notation(event: Event) -> tuple[str, ...]:
     """The event facts, signed; entries into a room (and exits) written as one: `+in_room({Anne,Bob},hall)`."""
     # The words of an utterance stand in its line already.
     said = f"says({event.speaker})" if event.is_said_aloud else event.occurrence
-    signed = (("+", event.delta.added), ("-", event.delta.removed))
+    added = event.delta.added - {event.proposition} if event.is_said_aloud else event.delta.added
+    signed = (("+", added), ("-", event.delta.removed))
     changes = (f"{sign}{text}" for sign, facts in signed for text in _joined(facts))
     return (*map(str, filter(None, [said])), *changes)
 

@@ -174,6 +174,7 @@ def _data(outcomes: Iterable[Outcome], traces: Iterable[Trace]) -> dict[str, Any
                 "chain": trace.chain,
                 "reduced": trace.reduced,
                 "thing": drawing.thing,
+                "histories": drawing.histories,
                 "missing": drawing.missing,
                 "story_id": trace.story_id,
                 "story": stories.place([drawing.lines, drawing.events]),

@@ -31,6 +31,7 @@ _LEGEND: Final = (
     "o observed (from the room named)   h heard of the event   . inherited\n"
     "! revised by what was heard   + came   - went   @room who is there"
 )
+_LEGEND_OF_HISTORIES: Final = "o observed: the event is in the history   . not observed: the history is as before"
 
 
 def table(trace: Mapping[str, Any]) -> RenderableType:
@@ -40,7 +41,8 @@ def table(trace: Mapping[str, Any]) -> RenderableType:
     that cannot be read.
     """
     drawing = Drawing.of(trace)
-    parts: list[RenderableType] = [_header(trace), "", _Steps(drawing), Text(_LEGEND, style="dim")]
+    legend = _LEGEND_OF_HISTORIES if drawing.histories else _LEGEND
+    parts: list[RenderableType] = [_header(trace), "", _Steps(drawing), Text(legend, style="dim")]
     if drawing.missing:
         parts.append(Text(f"Not built: the perspectives of {', '.join(drawing.missing)}.", style="bold red"))
     calls = trace.get("calls") or ()
@@ -98,7 +100,8 @@ class _Steps:
         grid = _table()
         grid.show_footer = bool(columns)
         grid.add_column("#", "", width=number, justify="right", style="dim")
-        grid.add_column("Story", "Final state", width=story, overflow="fold")
+        final = "Final history" if self.drawing.histories else "Final state"
+        grid.add_column("Story", final, width=story, overflow="fold")
         for column in columns:
             grid.add_column(_head(column, each), _foot(column, each), width=each, overflow="fold")
         for step, line in enumerate(self.drawing.lines):
@@ -108,7 +111,7 @@ class _Steps:
     def _line(self, step: int, line: str, width: int) -> Text:
         """The line, and its event where the changes of the world do not show it."""
         event = self.drawing.events[step] if step < len(self.drawing.events) else ()
-        if self.drawing.columns:
+        if self.drawing.columns and not self.drawing.histories:
             event = tuple(fact for fact in event if fact[0] not in _SIGNS)
         return _lines([(line, ""), *((fact, _SIGNS.get(fact[0], "magenta")) for fact in event)], width)
 
