@@ -21,7 +21,7 @@ from flows.accounts import cost_of, money_of, outcome_of, steps_of, trace_of
 from flows.model import method_of, open_client, reader_of, stats_of
 from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
 from flows.progress import Meter
-from flows.settings import LIVE, RECTOM, Settings
+from flows.settings import LIVE, Settings
 from flows.tolerance import Tolerance
 from rectom import prompts
 from rectom.benchmarks.base import Benchmark
@@ -257,7 +257,7 @@ def _circumstances(earlier: list[dict[str, Any]], settings: Settings, benchmark:
 
 
 def _prompts(settings: Settings, benchmark: Benchmark) -> str:
-    return task(benchmark.task).prompts if settings.method == RECTOM else chosen(settings.method)[0].prompts
+    return task(benchmark.task).prompts if settings.is_rectom else chosen(settings.method)[0].prompts
 
 
 def _revision() -> str | None:

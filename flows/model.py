@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cache import Store, digest
 from flows.replies import StoredReplies
-from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, OFF, RECTOM, RULES, Endpoint, Settings
+from flows.settings import BATCH, BATCH_FILE, EITHER, LIVE, MODEL, OFF, RULES, Endpoint, Settings
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import SettingsError
 from rectom.llm import ChatClient, Limits, Retry, Structured, Timeouts
@@ -23,6 +23,7 @@ from rectom.methods.base import Method, Setup
 from rectom.methods.registry import chosen
 from rectom.reader.asking import Asker
 from rectom.reader.base import Reader, SharedReader
+from rectom.reader.either import EitherReader
 from rectom.reader.histories import Historian
 from rectom.reader.updating import ModelUpdater
 from rectom.task import task
@@ -122,7 +123,9 @@ def reader_of(settings: Settings, client: ChatClient | None, benchmark: Benchmar
     if client is None:
         return kind.by_rule(rules)
     asker = _asker(settings, client, kind.prompts, sample)
-    kinds = {RULES: kind.by_rule(rules), MODEL: kind.by_model(asker, rules, benchmark.note, settings.window)}
+    by_rule = kind.by_rule(rules)
+    by_model = kind.by_model(asker, rules, benchmark.note, settings.window, settings.verify)
+    kinds = {RULES: by_rule, MODEL: by_model, EITHER: EitherReader(by_rule, by_model)}
     return SharedReader(
         {step: kinds[kind] for step, kind in settings.by_step().items()},
         ModelUpdater(asker) if settings.update == MODEL else None,
@@ -132,7 +135,7 @@ def reader_of(settings: Settings, client: ChatClient | None, benchmark: Benchmar
 
 def method_of(settings: Settings, client: ChatClient | None, benchmark: Benchmark, sample: int = 0) -> Method | None:
     """The method of the settings; None for RecToM itself."""
-    if settings.method == RECTOM:
+    if settings.is_rectom:
         return None
     if client is None:
         raise SettingsError(f"--method {settings.method} needs a model: give --model NAME and --base-url URL")

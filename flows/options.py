@@ -41,7 +41,7 @@ _READING = (
     click.option("--model-identity", help="What the model is, if its name does not say so: replies are kept by it."),
     click.option("--model-revision", default="", help="Tells two states of a model apart that bear one name."),
     click.option(
-        "--reader", "readers", multiple=True, metavar="STEP=KIND", help="Give a step to `rules` or `model`; repeatable."
+        "--reader", "readers", multiple=True, metavar="STEP=KIND", help="Give a step to `rules`, `model` or `either`."
     ),
     click.option(
         "--update",
@@ -56,6 +56,9 @@ _READING = (
         default=ON,
         show_default=True,
         help="Whether perspectives have states, or are histories of events (the paper's w/o-state).",
+    ),
+    click.option(
+        "--verify", is_flag=True, help="Check each step of the model by rule, and ask again what is violated."
     ),
     click.option(
         "--rules",
@@ -114,7 +117,7 @@ _RUNNING = (
         default=RECTOM,
         show_default=True,
         metavar="NAME[:OPTION=VALUE,…]",
-        help=f"Who answers: rectom, {', '.join(BUILT_IN)}, or an installed one.",
+        help=f"Who answers: rectom, rectom-lite, {', '.join(BUILT_IN)}, or an installed one.",
     ),
     click.option(
         "--permute",
@@ -171,6 +174,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
         readers=dict(_pair(text) for text in options["readers"]),
         update=options["update"],
         state=options["state"],
+        verify=options["verify"],
         rules=options["rules"] or "",
         window=_window(options["window"]),
         sampling=_sampling(options, provider),

@@ -18,11 +18,11 @@ from rectom.llm.request import ModelId, Sampling, Structured
 from rectom.reader.base import STEPS
 from rectom.rules import PRESETS, Rules
 
-RULES = "rules"
-MODEL = "model"
+#: Who reads a step: the rules, the model, or by rule where a rule can and else the model.
+RULES, MODEL, EITHER = "rules", "model", "either"
 
-#: Our own method; the others are in `rectom.methods`.
-RECTOM = "rectom"
+#: Our own method, and the one that spares the model; the others are in `rectom.methods`.
+RECTOM, LITE = "rectom", "rectom-lite"
 
 #: Whether perspectives have states.
 ON, OFF = "on", "off"
@@ -64,11 +64,12 @@ class Settings:
 
     `permuted` is what is exchanged in the benchmark, by `seed`. `method` is RecToM or another, with its options
     (`sc:n=5`). `model` is the name on the command line: a declared model, a name that the server knows, or `rules`
-    for no model at all; `served_as` is what the server is asked for. `readers` gives single steps to `rules` or
-    `model`. `update` says who applies Eq. 1, and `state` whether perspectives have states or are histories of events:
-    the paper's ablations w/o-det and w/o-state. `rules` names a preset, or is empty for those of the benchmark's kind
-    of text. `window` is the number of lines an abstraction call gets, None for the whole story. `samples` is how often
-    every question is answered anew. `cache` and `runs` are folders.
+    for no model at all; `served_as` is what the server is asked for. `readers` gives single steps to `rules`, `model`
+    or `either`. `update` says who applies Eq. 1, and `state` whether perspectives have states or are histories of
+    events: the paper's ablations w/o-det and w/o-state. `verify` has the steps of the model checked by rule. `rules`
+    names a preset, or is empty for those of the benchmark's kind of text. `window` is the number of lines an
+    abstraction call gets, None for the whole story. `samples` is how often every question is answered anew. `cache`
+    and `runs` are folders.
     """
 
     benchmark: str = "hitom"
@@ -84,6 +85,7 @@ class Settings:
     readers: Mapping[str, str] = field(default_factory=dict)
     update: str = RULES
     state: str = ON
+    verify: bool = False
     rules: str = ""
     window: int | None = None
     sampling: Sampling = field(default_factory=Sampling)
@@ -100,31 +102,47 @@ class Settings:
     runs: Path = Path("runs")
     name: str | None = None
 
+    @property
+    def is_rectom(self) -> bool:
+        """Whether the method is RecToM, with all steps by the model or not."""
+        return self.method in {RECTOM, LITE}
+
     def by_step(self) -> dict[str, str]:
-        """Who reads each step: `rules` or `model`. Raises SettingsError for what does not exist or go together."""
-        usual = RULES if self.model == RULES else MODEL
+        """Who reads each step: `rules`, `model` or `either`. Raises SettingsError for what does not go together."""
         for step, reader in self.readers.items():
-            if step not in STEPS or reader not in {RULES, MODEL}:
-                raise SettingsError(
-                    f"--reader {step}={reader}: a step is one of {', '.join(STEPS)}, a reader is rules or model"
-                )
-            if reader == MODEL and self.model == RULES:
-                raise SettingsError(f"--reader {step}=model needs a model: give --model NAME and --base-url URL")
+            if step not in STEPS or reader not in {RULES, MODEL, EITHER}:
+                known = f"a step is one of {', '.join(STEPS)}, a reader is rules, model or either"
+                raise SettingsError(f"--reader {step}={reader}: {known}")
+            if reader != RULES and self.model == RULES:
+                raise SettingsError(f"--reader {step}={reader} needs a model: give --model NAME and --base-url URL")
         for name, value in self.ablation.items():
             self._check(f"--{name} {value}")
-        return {step: self.readers.get(step, usual) for step in STEPS}
+        if self.verify:
+            self._check("--verify")
+        if self.method == LITE and self.model == RULES:
+            raise SettingsError(f"--method {LITE} needs a model: give --model NAME and --base-url URL")
+        return {step: self.readers.get(step, self._usual(step)) for step in STEPS}
+
+    def _usual(self, step: str) -> str:
+        if self.model == RULES:
+            return RULES
+        return EITHER if self.method == LITE and step != "abstract" else MODEL
 
     def _check(self, option: str) -> None:
-        """Raise SettingsError if the option of an ablation does not go with the others."""
-        if self.method != RECTOM:
+        """Raise SettingsError if an option of RecToM does not go with the others."""
+        if not self.is_rectom:
             raise SettingsError(f"{option} is for --method {RECTOM} alone, not for {self.method}")
         if self.model == RULES:
             raise SettingsError(f"{option} needs a model: give --model NAME and --base-url URL")
         if len(self.ablation) > 1:
             raise SettingsError("--state off leaves no states that --update model could update: give one of the two")
-        by_rule = [step for step in _OF_STATES if self.readers.get(step) == RULES]
+        if self.method == LITE and self.state == OFF:
+            raise SettingsError(f"no rule reads histories: leave out --state off, or take --method {RECTOM}")
+        by_rule = [step for step in _OF_STATES if self.readers.get(step) in {RULES, EITHER}]
         if by_rule and self.state == OFF:
-            raise SettingsError(f"no rule reads histories: leave out --reader {by_rule[0]}=rules, or --state off")
+            raise SettingsError(
+                f"no rule reads histories: leave out --reader {by_rule[0]}={self.readers[by_rule[0]]}, or --state off"
+            )
 
     @property
     def ablation(self) -> dict[str, str]:
@@ -148,7 +166,7 @@ class Settings:
     def asks_a_model(self) -> bool:
         """Whether any step goes to a model."""
         readers = self.by_step()
-        return self.method != RECTOM or MODEL in readers.values() or bool(self.ablation)
+        return not self.is_rectom or {MODEL, EITHER} & {*readers.values()} != set() or bool(self.ablation)
 
     def fields(self) -> dict[str, Any]:
         """What the results depend on, for the manifest; no addresses, no keys, no places on this machine."""
@@ -161,12 +179,13 @@ class Settings:
             "repairs": self.repairs,
             "window": self.window,
         }
-        rectom = {"rules": self.rules or self.benchmark, "readers": self.by_step(), **self.ablation}
+        rectom: dict[str, Any] = {"rules": self.rules or self.benchmark, "readers": self.by_step(), **self.ablation}
+        rectom |= {"verify": True} if self.verify else {}
         return {
             "benchmark": f"{self.benchmark}/{self.named_subset}",
             "limit": self.limit,
             "method": self.method,
-            **(rectom if self.method == RECTOM else {}),
+            **(rectom if self.is_rectom else {}),
             **(model if self.asks_a_model() else {"model": RULES}),
         }
 
@@ -182,7 +201,8 @@ class Settings:
                 raise SettingsError(f"--name {self.name!r}: use letters, digits, '.', '_' and '-'")
             return self.name
         mark = sha256(orjson.dumps([self.fields(), data_digest], option=orjson.OPT_SORT_KEYS)).hexdigest()[:6]
-        variant = "-".join([self.method, *(f"{option}={value}" for option, value in self.ablation.items())])
+        options = [*(f"{option}={value}" for option, value in self.ablation.items()), *["verify"][: self.verify]]
+        variant = "-".join([self.method, *options])
         model, method = (re.sub(r"[^\w.=-]+", "-", name) for name in (self.model, variant))
         return f"{self.benchmark}-{self.named_subset}.{method}.{model}.{mark}"
 

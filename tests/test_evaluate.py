@@ -432,3 +432,24 @@ def test_the_key_is_nowhere(tmp_path: Path, data: Path) -> None:
     assert "planted" not in said
     for file in (file for file in tmp_path.rglob("*") if file.is_file()):
         assert b"planted" not in file.read_bytes(), file
+
+
+def test_lite_asks_the_model_for_the_abstraction_alone_and_scores_the_same(tmp_path: Path, data: Path) -> None:
+    with serving(FakeOpenAI()) as server:
+        lab = Lab(tmp_path, data, server)
+        lite = lab.run(method="rectom-lite")
+        assert lite.line["correct"] == SMALL_QUESTIONS
+        assert lite.line["calls"]["sent"] == SMALL.stories
+        assert {call["step"] for trace in lab.traces(lite).values() for call in trace["calls"]} == {"abstract"}
+        full = lab.run()
+    # The abstraction that the other run asked for is not asked for again.
+    assert full.line["calls"]["cached"] == SMALL.stories
+    assert lite.line["tokens"]["standalone"] < full.line["tokens"]["standalone"] / 2
+
+
+def test_a_verified_run_of_a_model_that_never_errs_is_the_same_run(tmp_path: Path, data: Path) -> None:
+    with serving(FakeOpenAI()) as server:
+        lab = Lab(tmp_path, data, server)
+        plain, verified = lab.run(), lab.run(verify=True)
+    assert verified.line["correct"] == plain.line["correct"] == SMALL_QUESTIONS
+    assert verified.line["calls"]["sent"] == 0

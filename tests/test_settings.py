@@ -33,7 +33,10 @@ def test_a_model_gets_every_step_that_is_not_given_away() -> None:
     ("settings", "words"),
     [
         (Settings(model="m", readers={"guess": "rules"}), "--reader guess=rules: a step is one of abstract, chain,"),
-        (Settings(model="m", readers={"chain": "magic"}), "--reader chain=magic: .* a reader is rules or model"),
+        (
+            Settings(model="m", readers={"chain": "magic"}),
+            "--reader chain=magic: .* is rules, model or either",
+        ),
         (Settings(readers={"chain": "model"}), "--reader chain=model needs a model: give --model NAME and --base-url"),
     ],
 )
@@ -285,3 +288,33 @@ def test_a_bound_on_money_needs_a_price() -> None:
 
 def test_samples_are_part_of_what_a_run_is() -> None:
     assert Settings(model="m", samples=2).fields() != Settings(model="m").fields()
+
+
+def test_lite_gives_the_model_the_abstraction_alone() -> None:
+    settings = Settings(method="rectom-lite", model="m")
+    assert settings.by_step() == {**dict.fromkeys(STEPS, "either"), "abstract": "model"}
+    assert settings.asks_a_model()
+    assert settings.fields()["method"] == "rectom-lite"
+    assert Settings(method="rectom-lite", model="m", readers={"answer": "model"}).by_step()["answer"] == "model"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"method": "rectom-lite"}, "--method rectom-lite needs a model"),
+        ({"readers": {"chain": "either"}}, "--reader chain=either needs a model"),
+        ({"verify": True}, "--verify needs a model"),
+        ({"verify": True, "model": "m", "method": "cot"}, "--verify is for --method rectom alone, not for cot"),
+        ({"method": "rectom-lite", "model": "m", "state": "off"}, "no rule reads histories"),
+    ],
+)
+def test_what_does_not_go_together_is_said(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        Settings(**changes).by_step()
+
+
+def test_a_verified_run_is_another_run() -> None:
+    plain, verified = Settings(model="m"), Settings(model="m", verify=True)
+    assert "verify" not in plain.fields()
+    assert verified.fields()["verify"] is True
+    assert ".rectom-verify." in verified.run_name("d")

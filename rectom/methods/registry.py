@@ -27,7 +27,7 @@ def kind(name: str) -> Kind:
     else:
         points = entry_points(group=GROUP, name=name)
         if not points:
-            raise SettingsError(f"there is no method {name!r}; there are rectom, {', '.join(names())}")
+            raise SettingsError(f"there is no method {name!r}; there are rectom, rectom-lite, {', '.join(names())}")
         point = next(iter(points))
         try:
             found = point.load()
