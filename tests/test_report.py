@@ -259,6 +259,16 @@ def test_settings_are_told_in_words() -> None:
     assert "By rule every step" in Page(drawn([])).shown
 
 
+def test_a_page_of_another_method_speaks_of_that() -> None:
+    settings = {name: value for name, value in BY_MODEL.items() if name not in {"rules", "readers"}} | {"method": "cot"}
+    line = summary_line({**IDENTITY, "method": "cot"}, [], Cost(), 0.0)
+    text = Page(page(line, settings, [], [])).text
+    assert "cot on hitom/400 with m" in text
+    assert "some/model@fp8" in text
+    for word in ("RecToM", "Rules", "Abstraction", "Repairs"):
+        assert word not in text
+
+
 def test_calls_and_tokens_are_told_with_their_meaning() -> None:
     cost = Cost(sent=1953, shared=1478, prompt=816228, completion=165201, billed=981429, standalone=2247109)
     shown = Page(drawn([], BY_MODEL, cost)).shown

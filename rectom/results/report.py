@@ -47,6 +47,7 @@ def page(
     trace that cannot be read.
     """
     return _template().render(
+        title="RecToM" if line["method"].startswith("rectom") else line["method"],
         line=line,
         settings=list(_in_words(settings)),
         scores=[*by_order(outcomes).items(), ("all", Score.of(outcomes))],
@@ -88,10 +89,12 @@ def _in_words(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     yield "Method", str(settings.get("method"))
     yield from _readers(settings.get("readers") or {})
-    yield "Rules", f"{settings.get('rules')}: what characters observe and whom they believe"
+    if "rules" in settings:
+        yield "Rules", f"{settings['rules']}: what characters observe and whom they believe"
     if "identity" in settings:
         yield "Model", _identity(settings)
         yield "Sampling", _sampling(settings)
+    if "identity" in settings and "readers" in settings:
         window = settings.get("window")
         yield "Abstraction", f"{window} lines at a time" if window else "the whole story at once"
         yield (
@@ -104,7 +107,7 @@ def _in_words(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _readers(readers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    labels = {"model": "By the model", "rules": "By rule"}
+    labels = {"model": "By the model", "rules": "By rule", "either": "By rule, else by the model"}
     for kind in dict.fromkeys(readers.values()):
         steps = [step for step, reader in readers.items() if reader == kind]
         yield labels.get(kind, f"By {kind}"), "every step" if len(steps) == len(readers) else ", ".join(steps)
