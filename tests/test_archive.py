@@ -133,6 +133,7 @@ def test_a_path_that_leads_up_is_only_a_name(tmp_path: Path) -> None:
         (zip_of(data__some=b"some")[:40], "a damaged archive"),
         (zip_of(data__some=b"some" * 99).replace(b"some", b"same"), "without the file|a damaged archive"),
     ],
+    ids=map(str, range(18)),
 )
 def test_what_is_refused(packed: bytes, fault: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=fault):

@@ -353,6 +353,7 @@ async def test_the_checksum_of_an_archive_is_checked_before_it_is_opened(server:
         (b"no archive", "neither a .tar.gz nor a .zip archive"),
         (tar_of(bomb=bytes(2_000_000), data__some=b""), "an archive that unpacks to more than 1,000,000 bytes"),
     ],
+    ids=["another file", "a path that leads up", "cut off", "no archive", "a bomb"],
 )
 async def test_a_bad_archive_leaves_nothing(
     packed: bytes, fault: str, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
