@@ -31,7 +31,7 @@ from rectom.results.tables import (
 @click.option("--plain", is_flag=True, help="Without Prefect: no server, nothing to wait for.")
 @click.option("--json", "as_json", is_flag=True, help="End with one line of JSON on standard output.")
 def command(plain: bool, as_json: bool, **options: Any) -> int:
-    """Evaluate RecToM on a benchmark and leave a run folder with tables, traces and a page.
+    """Evaluate RecToM, or another method, on a benchmark: a run folder with tables, traces and a page.
 
     The same command again takes the run up where it was, and sends nothing that was answered before.
     """
