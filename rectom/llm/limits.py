@@ -86,7 +86,7 @@ class Limits:
         self._numbers = count()
         self._waiters: list[Waiter] = []
         self._paused_until = self._resting_until = self._trouble_since = 0.0
-        self._lateness = random.uniform(0, 0.05)  # noqa: S311  no secret
+        self._lateness = random.uniform(0, 0.02)  # noqa: S311  no secret
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
