@@ -3,9 +3,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,8 +19,10 @@ from rectom.methods.base import GROUP
 from rectom.methods.registry import chosen
 from rectom.prompts import Prompt
 from rectom.task import TASKS
+from tests import offered
 from tests.laboratory import Scripted
 from tests.method_cases import DIALOGUE, GENERIC, HITOM, STORY, TOMI
+from tests.offered import site_in
 from tests.scripted_methods import FOLDERS, ask, made, perfect, step_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "add-a-method.md"
@@ -33,34 +35,18 @@ PROMPTS = [(folder, step) for folder in FOLDERS for step in prompts.digests(fold
 every_prompt = pytest.mark.parametrize(("folder", "step"), PROMPTS)
 
 
-def block(language: str) -> str:
-    """The one code block of a language in the document."""
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    return str(found)
+block = partial(offered.block, "add-a-method.md")
 
 
 def offer(folder: Path, points: dict[str, str], **modules: str) -> None:
-    """Install a package that offers methods: its modules, and what pip would note of its entry points."""
-    for name, text in modules.items():
-        (folder / f"{name}.py").write_text(text, "utf-8")
-    noted = folder / "offered-1.0.dist-info"
-    noted.mkdir()
-    (noted / "METADATA").write_text("Metadata-Version: 2.1\nName: offered\nVersion: 1.0\n")
-    lines = [f"{name} = {place}" for name, place in points.items()]
-    (noted / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines]))
+    offered.offer(folder, GROUP, points, **modules)
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder in which Python finds packages."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(str(folder))
-    before = set(sys.modules)
-    yield folder
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
-            del sys.modules[name]
+    with site_in(tmp_path / "site", monkeypatch) as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Final
 
 from rectom.benchmarks.adapter import GROUP, Adapter
 from rectom.errors import DataError
+from rectom.offers import all_names, checked, offered
 
 #: The adapters of this package, each `ADAPTER` in the module of its name; none is imported before it is asked for.
 BUILT_IN: Final = (
@@ -25,8 +25,7 @@ BUILT_IN: Final = (
 
 def names() -> list[str]:
     """Every benchmark's name: this package's first, then the others in alphabetical order."""
-    offered = sorted(point.name for point in entry_points(group=GROUP))
-    return list(dict.fromkeys([*BUILT_IN, *offered]))
+    return all_names(BUILT_IN, GROUP)
 
 
 def adapter(name: str) -> Adapter:
@@ -34,18 +33,5 @@ def adapter(name: str) -> Adapter:
     if name in BUILT_IN:
         found = import_module(f"rectom.benchmarks.{name}").ADAPTER
     else:
-        points = entry_points(group=GROUP, name=name)
-        if not points:
-            raise DataError(f"there is no benchmark {name!r}; there are {', '.join(names())}")
-        point = next(iter(points))
-        try:
-            found = point.load()
-        except Exception as error:
-            raise DataError(f"the benchmark {name!r} of {point.value} cannot be loaded: {error}") from error
-    if not isinstance(found, Adapter):
-        raise DataError(f"the benchmark {name!r} is no Adapter but {type(found).__name__}")
-    if found.name != name:
-        raise DataError(
-            f"the benchmark {name!r} calls itself {found.name!r}; its package must offer it under that name"
-        )
-    return found
+        found = offered("benchmark", name, GROUP, DataError, names())
+    return checked("benchmark", name, found, Adapter, DataError)

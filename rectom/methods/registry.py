@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Final
 
 from rectom.errors import SettingsError
 from rectom.methods.base import GROUP, Kind
+from rectom.offers import all_names, checked, offered
 
 #: The methods of this package besides RecToM itself, each `KIND` in the module of its name.
 BUILT_IN: Final = ("direct", "cot", "sc", "simtom", "timetom", "perceptom")
@@ -16,8 +16,7 @@ BUILT_IN: Final = ("direct", "cot", "sc", "simtom", "timetom", "perceptom")
 
 def names() -> list[str]:
     """Every method's name: this package's first, then the others in alphabetical order."""
-    offered = sorted(point.name for point in entry_points(group=GROUP))
-    return list(dict.fromkeys([*BUILT_IN, *offered]))
+    return all_names(BUILT_IN, GROUP)
 
 
 def kind(name: str) -> Kind:
@@ -25,19 +24,8 @@ def kind(name: str) -> Kind:
     if name in BUILT_IN:
         found = import_module(f"rectom.methods.{name}").KIND
     else:
-        points = entry_points(group=GROUP, name=name)
-        if not points:
-            raise SettingsError(f"there is no method {name!r}; there are rectom, rectom-lite, {', '.join(names())}")
-        point = next(iter(points))
-        try:
-            found = point.load()
-        except Exception as error:
-            raise SettingsError(f"the method {name!r} of {point.value} cannot be loaded: {error}") from error
-    if not isinstance(found, Kind):
-        raise SettingsError(f"the method {name!r} is no Kind but {type(found).__name__}")
-    if found.name != name:
-        raise SettingsError(f"the method {name!r} calls itself {found.name!r}; its package must offer it by that name")
-    return found
+        found = offered("method", name, GROUP, SettingsError, ["rectom", "rectom-lite", *names()])
+    return checked("method", name, found, Kind, SettingsError)
 
 
 def chosen(text: str) -> tuple[Kind, Mapping[str, str]]:

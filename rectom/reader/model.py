@@ -117,7 +117,8 @@ class ModelReader:
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         """Line 3. A question that names nobody has the empty chain, and needs no call."""
-        mentions = [word for word in re.findall(r"\w+", question) if word in words.characters]
+        known = "|".join(map(re.escape, sorted(words.characters, key=len, reverse=True)))
+        mentions = re.findall(rf"\b(?:{known})(?!\w)", question) if known else []
         if not mentions:
             return ()
         return await self._asker.ask(
@@ -134,11 +135,11 @@ class ModelReader:
         return Observability(rooms, events)
 
     async def _states(self, presence: Sequence[State], character: str) -> tuple[str | None, ...]:
-        allowed = {n: _presence(state, character) for n, state in enumerate(presence, 1)}
+        places = [{str(f): str(f.args[1]) for f in state if f.args[0] == character} for state in presence]
         return await self._asker.ask(
             "observe_states",
-            schemas.numbered(allowed),
-            lambda reply: self._placed(presence, character, tuple(map(_room, reply.model_dump().values()))),
+            schemas.numbered({n: [*sorted(facts), NOT_OBSERVABLE] for n, facts in enumerate(places, 1)}),
+            lambda reply: self._placed(presence, character, tuple(map(dict.get, places, reply.model_dump().values()))),
             **self._rules_in_words("observe"),
             states=numbered_lines([" ".join(printed(state)) or "-" for state in presence]),
             character=character,
@@ -196,10 +197,22 @@ class ModelReader:
         return await self._asker.ask(
             "reduce",
             schemas.reduction(),
-            lambda reply: _reduced(reply, chain),
+            lambda reply: self._reduced(reply.question.strip(), chain),
             chain=listed(chain),
             question=question,
         )
+
+    def _reduced(self, question: str, chain: Sequence[str]) -> str:
+        if not question.endswith("?"):
+            raise ValueError("the reduced question must end with a question mark")
+        if fault := self._left_over(question, chain):
+            raise ValueError(f"the reduced question must not {fault}")
+        return question
+
+    def _left_over(self, question: str, chain: Sequence[str]) -> str | None:
+        """What a reduced question still does with somebody of the chain, in words."""
+        left = [name for name in chain if name in re.findall(r"\w+", question)]
+        return f"name {left[0]}" if left else None
 
     async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
         """Lines 5 and 13, from the facts about objects: who is where decides no question of this kind."""
@@ -264,14 +277,6 @@ def _fact(text: str, words: Vocabulary) -> Fact:
     return fact
 
 
-def _presence(state: State, character: str) -> list[str]:
-    return [*printed(fact for fact in state if fact.args[0] == character), NOT_OBSERVABLE]
-
-
-def _room(basis: str) -> str | None:
-    return None if basis == NOT_OBSERVABLE else str(Fact.parse(basis).args[1])
-
-
 def delta_of(reply: Any, hearing: Hearing) -> Delta:
     """The revision that a reply states. Raises ValueError if it breaks the rules of one."""
     said, believed = hearing.event.proposition, {str(fact): fact for fact in hearing.belief}
@@ -288,15 +293,6 @@ def delta_of(reply: Any, hearing: Hearing) -> Delta:
     if kept:
         raise ValueError(f"{kept[0]} cannot stay true beside {said}: put it into removed_facts")
     return Delta(frozenset({said}), frozenset(removed))
-
-
-def _reduced(reply: Any, chain: Sequence[str]) -> str:
-    question: str = reply.question.strip()
-    if not question.endswith("?"):
-        raise ValueError("the reduced question must end with a question mark")
-    if left := [name for name in chain if name in re.findall(r"\w+", question)]:
-        raise ValueError(f"the reduced question must not name {left[0]}")
-    return question
 
 
 def _option(reply: Any, facts: Sequence[str], choices: Sequence[str]) -> str:

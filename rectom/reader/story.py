@@ -113,20 +113,6 @@ class StoryReader(ModelReader):
             lines=numbered_lines(lines),
         )
 
-    async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
-        """Line 3. A question that names nobody has the empty chain, and needs no call. Names may hold blanks."""
-        known = "|".join(map(re.escape, sorted(words.characters, key=len, reverse=True)))
-        mentions = re.findall(rf"\b(?:{known})(?!\w)", question) if known else []
-        if not mentions:
-            return ()
-        return await self._asker.ask(
-            "chain",
-            schemas.chain(mentions),
-            lambda reply: tuple(reply.chain),
-            characters=listed(list(dict.fromkeys(mentions))),
-            question=question,
-        )
-
     async def observability(self, source: Perspective, character: str) -> Observability:
         """Line 9: a call on the events, and one on the places of people where the story tells any."""
         presence = source.presence()
@@ -134,16 +120,6 @@ class StoryReader(ModelReader):
             return Observability((None,) * len(presence), await self._learnt(source, character))
         rooms, events = await all_of(self._states(presence, character), self._learnt(source, character))
         return Observability(rooms, events)
-
-    async def _states(self, presence: Sequence[State], character: str) -> tuple[str | None, ...]:
-        places = [{str(f): str(f.args[1]) for f in state if f.args[0] == character} for state in presence]
-        return await self._asker.ask(
-            "observe_states",
-            schemas.numbered({n: [*facts, NOT_OBSERVABLE] for n, facts in enumerate(places, 1)}),
-            lambda reply: tuple(map(dict.get, places, reply.model_dump().values())),
-            states=numbered_lines([" ".join(printed(state)) or "-" for state in presence]),
-            character=character,
-        )
 
     async def _learnt(self, source: Perspective, character: str) -> tuple[bool, ...]:
         asked = {n: str(event) for n, event in enumerate(source.events, 1) if event and str(event) != "-"}
@@ -174,17 +150,10 @@ class StoryReader(ModelReader):
             holder=holder_of(hearing.chain),
         )
 
-    async def reduce(self, question: str, chain: Sequence[str]) -> str:
-        """Line 12. A question about nobody's belief is its own reduction; what somebody will do may be asked on."""
-        if not chain:
-            return question
-        return await self._asker.ask(
-            "reduce",
-            schemas.reduction(),
-            lambda reply: _reduced(reply, chain),
-            chain=listed(chain),
-            question=question,
-        )
+    def _left_over(self, question: str, chain: Sequence[str]) -> str | None:
+        # What belongs to somebody may be asked for by his name, what he believes may not.
+        left = belief_chain(question, chain, acting=False)
+        return f"ask what {left[0]} believes" if left else None
 
     async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
         """Lines 5 and 13, from all facts of the state."""
@@ -201,16 +170,6 @@ class StoryReader(ModelReader):
             question=question,
             options=shown(choices) if choices else "any answer in a few words",
         )
-
-
-def _reduced(reply: Any, chain: Sequence[str]) -> str:
-    question: str = reply.question.strip()
-    if not question.endswith("?"):
-        raise ValueError("the reduced question must end with a question mark")
-    # What belongs to somebody may be asked for by his name, what he believes may not.
-    if left := belief_chain(question, chain, acting=False):
-        raise ValueError(f"the reduced question must not ask what {left[0]} believes")
-    return question
 
 
 def _events(reply: Any, words: Vocabulary) -> list[Event]:
