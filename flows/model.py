@@ -135,10 +135,8 @@ def reader_of(settings: Settings, client: ChatClient | None, benchmark: Benchmar
 
 def method_of(settings: Settings, client: ChatClient | None, benchmark: Benchmark, sample: int = 0) -> Method | None:
     """The method of the settings; None for RecToM itself."""
-    if settings.is_rectom:
+    if settings.is_rectom or client is None:
         return None
-    if client is None:
-        raise SettingsError(f"--method {settings.method} needs a model: give --model NAME and --base-url URL")
     kind, options = chosen(settings.method)
     return kind.make(Setup(_asker(settings, client, kind.prompts, sample), benchmark.note, benchmark.task, options))
 

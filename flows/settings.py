@@ -119,8 +119,8 @@ class Settings:
             self._check(f"--{name} {value}")
         if self.verify:
             self._check("--verify")
-        if self.method == LITE and self.model == RULES:
-            raise SettingsError(f"--method {LITE} needs a model: give --model NAME and --base-url URL")
+        if self.method != RECTOM and self.model == RULES:
+            raise SettingsError(f"--method {self.method} needs a model: give --model NAME and --base-url URL")
         return {step: self.readers.get(step, self._usual(step)) for step in STEPS}
 
     def _usual(self, step: str) -> str:

@@ -302,6 +302,7 @@ def test_lite_gives_the_model_the_abstraction_alone() -> None:
     ("changes", "words"),
     [
         ({"method": "rectom-lite"}, "--method rectom-lite needs a model"),
+        ({"method": "cot"}, "--method cot needs a model: give --model NAME and --base-url URL"),
         ({"readers": {"chain": "either"}}, "--reader chain=either needs a model"),
         ({"verify": True}, "--verify needs a model"),
         ({"verify": True, "model": "m", "method": "cot"}, "--verify is for --method rectom alone, not for cot"),
