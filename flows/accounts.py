@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rectom.llm.budget import Budget
 from rectom.llm.reply import Usage
 from rectom.llm.stats import Stats
-from rectom.results.outcome import Outcome, Trace
+from rectom.results.outcome import Outcome, Trace, digest_of_asked
 from rectom.results.summary import Cost, Money, StepCost
 from tasks.observability import item
 from tasks.run import Failure, Result, Run
@@ -51,6 +51,7 @@ def outcome_of(run: Run, question: str) -> Outcome:
         asked.ballot and asked.ballot + run.suffix,
         asked.class_of(asked.gold),
         asked.class_of(predicted),
+        digest_of_asked(asked.text, asked.choices, run.story(asked.story_id).lines, asked.gold),
     )
 
 
@@ -78,6 +79,15 @@ def trace_of(run: Run, question: str) -> Trace:
         failure={"step": failure.step, "why": failure.why} if failure else None,
         calls=_calls(results),
     )
+
+
+def calls_of(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """The different calls of a run, each with its messages and its reply, as `calls.jsonl.gz` keeps them."""
+    store = runs[0].store
+    for key, call in _different(_asked(runs)).items():
+        record = store.get("reply", key) or {}
+        said = {name: record.get(name) for name in ("text", "reasoning", "model", "at")}
+        yield {**call, **said, "messages": record.get("request", {}).get("messages", [])}
 
 
 def cost_of(runs: Sequence[Run], stats: Stats) -> Cost:

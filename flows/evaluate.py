@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from cache import Store
-from flows.accounts import cost_of, money_of, outcome_of, steps_of, trace_of
+from flows.accounts import calls_of, cost_of, money_of, outcome_of, steps_of, trace_of
 from flows.model import method_of, open_client, reader_of, stats_of
 from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
 from flows.progress import Meter
@@ -208,6 +208,7 @@ def _finish(
     }
     line = summary_line(identity, outcomes, cost, wall_s)
     folder.finish(outcomes, traces)
+    folder.write_calls(calls_of(runs))
     _write_tables(folder, "accuracy", tables.HEADER, tables.accuracy_rows(outcomes))
     _write_tables(folder, "steps", tables.STEPS_HEADER, tables.step_rows(steps))
     _write_tables(folder, "kinds", tables.GROUPS_HEADER, tables.group_rows(outcomes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -365,4 +366,5 @@ def _reply(request: ChatRequest, verdict: Answered, attempts: int) -> Reply:
         source="sent",
         reasoning=parsed.reasoning,
         model=parsed.model,
+        at=round(time.time(), 3),
     )

@@ -101,7 +101,8 @@ class Reply:
     """The reply to one request.
 
     `key` is the key it is kept under, `latency_s` the seconds from sending to the last byte of the attempt
-    that succeeded (no queueing, no waiting between attempts), `attempts` how often it was sent.
+    that succeeded (no queueing, no waiting between attempts), `attempts` how often it was sent, `at` when it came, in
+    seconds since 1970 (0 if that is not known).
     """
 
     key: str
@@ -113,6 +114,7 @@ class Reply:
     source: Source
     reasoning: str = ""
     model: str = ""
+    at: float = 0.0
 
     def to_record(self, request: ChatRequest) -> dict[str, object]:
         """The JSON-able record for the store, with the request's fields under "request"."""
@@ -127,6 +129,7 @@ class Reply:
             "attempts": self.attempts,
             "reasoning": self.reasoning,
             "model": self.model,
+            "at": self.at,
             "request": {**request.fields(), **limit},
         }
 
@@ -144,6 +147,7 @@ class Reply:
                 source="cached",
                 reasoning=_text(record.get("reasoning", "")),
                 model=_text(record.get("model", "")),
+                at=float(record.get("at", 0.0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
             raise DataError(f"a stored reply is damaged ({fault!r}); remove it and ask again") from fault

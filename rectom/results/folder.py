@@ -1,4 +1,4 @@
-"""The run folder: `manifest.json`, `results.jsonl`, `traces.jsonl`, `report.html` and `tables/`.
+"""The run folder: `manifest.json`, `results.jsonl`, `traces.jsonl`, `calls.jsonl.gz`, `report.html` and `tables/`.
 
 Lines are appended as questions end. What a crash tore off in the middle of a line is not read; at the end of a
 run the files are written anew, a line a question, in the order of the benchmark.
@@ -7,7 +7,9 @@ run the files are written anew, a line a question, in the order of the benchmark
 from __future__ import annotations
 
 import fcntl
+import gzip
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,6 +94,27 @@ class RunFolder:
         """Write both files anew, each question once."""
         self._write_lines("results.jsonl", (outcome.to_json() for outcome in outcomes))
         self._write_lines("traces.jsonl", (trace.to_json() for trace in traces))
+
+    def write_calls(self, calls: Iterable[Mapping[str, Any]]) -> None:
+        """Write `calls.jsonl.gz`: every different call of the run, with its messages and its reply.
+
+        The fields are those of `rectom.reader.asking.Call`, and `messages`, `text`, `reasoning`, `model` and `at`, the
+        time at which the reply came, in seconds since 1970.
+        """
+        lines = b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in calls)
+        self.write("calls.jsonl.gz", gzip.compress(lines, compresslevel=6, mtime=0))
+
+    def calls(self) -> Iterator[dict[str, Any]]:
+        """The calls that `write_calls` wrote; none where there is no such file. Raises DataError if it is damaged."""
+        path = self.folder / "calls.jsonl.gz"
+        try:
+            with gzip.open(path) as file:
+                for line in file:
+                    yield orjson.loads(line)
+        except FileNotFoundError:
+            return
+        except (OSError, EOFError, zlib.error, orjson.JSONDecodeError) as error:
+            raise DataError(f"{path} cannot be read ({error}); run the same command again to write it anew") from None
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write `manifest.json`."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from typing import Any
+
+import orjson
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +17,8 @@ class Outcome:
     `failed_step` names the semantic step that failed for good; such a question counts as wrong. `calls` and
     `tokens` (prompt and completion) are all that the answer rests on, as if no other question had shared them.
     `group` and `ballot` are the question's; `gold_class` and `predicted_class` what the official measure counts the
-    two answers as, where that is not their words.
+    two answers as, where that is not their words. `asked` is the digest of everything that was asked. `fault` is the
+    step at which a wrong answer went wrong, as far as that can be told (see `rectom.results.attribution`).
     """
 
     id: str
@@ -30,6 +34,8 @@ class Outcome:
     ballot: str = ""
     gold_class: str = ""
     predicted_class: str = ""
+    asked: str = ""
+    fault: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A line of `results.jsonl`."""
@@ -41,7 +47,8 @@ class Trace:
     """How the answer to a question came about.
 
     `events`, `world` and `perspectives` are JSON of `rectom.codec`; `failure` is `{"step", "why"}`; `calls` the
-    model calls, each with its step, key and tokens.
+    model calls, each with its step, key and tokens. `fault` tells where a wrong answer went wrong, and `oracle` is what
+    the rules make of the same question, where they read its text; both are None for right answers.
     """
 
     id: str
@@ -59,7 +66,14 @@ class Trace:
     gold: str | None = None
     failure: Mapping[str, str] | None = None
     calls: list[Mapping[str, Any]] = field(default_factory=list)
+    fault: Mapping[str, Any] | None = None
+    oracle: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A line of `traces.jsonl`."""
         return asdict(self)
+
+
+def digest_of_asked(question: str, choices: Sequence[str], lines: Sequence[str], gold: str | None) -> str:
+    """The digest of everything that a question asks: two with the same one are the same question."""
+    return sha256(orjson.dumps([question, list(choices), list(lines), gold])).hexdigest()
