@@ -21,9 +21,11 @@ PARTIAL: Final = 3
 #: Where each command is, and its line in the help: so that `rectom --help` imports none of them.
 COMMANDS: Final = {
     "run": ("flows.commands.run", "Evaluate a benchmark, or take up an evaluation again."),
+    "sweep": ("flows.commands.sweep", "Run a matrix of models, methods and benchmarks."),
     "explain": ("flows.commands.explain", "Say what a run would compute, and why; send nothing."),
     "show": ("flows.commands.show", "Show how the answer to one question came about."),
     "compare": ("flows.commands.compare", "Compare runs over the same questions."),
+    "export": ("flows.commands.export", "Write runs for other programs: CSV, Parquet, datasets, inspect."),
     "ask": ("flows.commands.ask", "Ask a question about a story of your own."),
     "generate": ("flows.commands.generate", "Write fresh stories that no model has seen."),
     "data": ("flows.commands.data", "The benchmarks: list, get, show, audit."),

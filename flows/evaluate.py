@@ -7,21 +7,20 @@ import platform
 import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from cache import Store
 from flows.accounts import calls_of, cost_of, money_of, outcome_of, steps_of, trace_of
-from flows.model import method_of, open_client, reader_of, stats_of
+from flows.model import idle_client, method_of, open_client, reader_of, stats_of
 from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
-from flows.progress import Meter
+from flows.progress import Meter, Showing
 from flows.settings import LIVE, Settings
+from flows.shared import Shared
 from flows.tolerance import Tolerance
 from rectom import prompts
 from rectom.benchmarks.base import Benchmark
@@ -88,8 +87,20 @@ class Evaluated:
     unpermuted: Mapping[str, Any] | None = None
 
 
-def load_benchmark(settings: Settings) -> Benchmark:
-    """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
+def load_benchmark(settings: Settings, shared: Shared | None = None) -> Benchmark:
+    """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError.
+
+    Runs side by side that `shared` is for read it once.
+    """
+    if shared is None:
+        return _load(settings)
+    asked = (settings.benchmark, settings.subset, settings.data, settings.permuted, settings.seed, settings.limit)
+    if asked not in shared.benchmarks:
+        shared.benchmarks[asked] = _load(settings)
+    return shared.benchmarks[asked]
+
+
+def _load(settings: Settings) -> Benchmark:
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
     # Before the cut, since all questions about a story say whom it is about.
     benchmark = permute(benchmark, settings.permuted, settings.seed)
@@ -101,33 +112,36 @@ async def conduct_plainly(evaluation: Evaluation) -> None:
     await evaluation.through(run_plainly)
 
 
-async def evaluate(settings: Settings, conduct: Conduct, console: Console) -> Evaluated:
-    """Run a benchmark and leave a run folder. Nothing that was paid for is lost, however it ends."""
-    benchmark = load_benchmark(settings)
+async def evaluate(settings: Settings, conduct: Conduct, showing: Showing, shared: Shared | None = None) -> Evaluated:
+    """Run a benchmark and leave a run folder. Nothing that was paid for is lost, however it ends.
+
+    `showing` gives the line that tells of the progress, by the run's name; `shared` is for runs side by side.
+    """
+    benchmark = load_benchmark(settings, shared)
     folder = RunFolder(settings.runs / settings.run_name(benchmark.digest))
     described = {**settings.fields(), "data": benchmark.digest}
     begun = time.monotonic()
-    with folder.open(described), Store(settings.cache) as store:
+    with folder.open(described), nullcontext(shared.store) if shared else Store(settings.cache) as store:
         earlier = (folder.before() or {}).get("sessions", [])
-        manifest = {
-            "run": folder.folder.name,
-            "state": "running",
-            "settings": described,
-            **_circumstances(earlier, settings, benchmark),
-        }
-        async with open_client(settings, store) as client:
-            folder.write_manifest(manifest)
+        async with open_client(settings, store, shared=shared) as client:
             runs = [_sample(settings, benchmark, store, client, number) for number in range(settings.samples)]
+            manifest = {
+                "run": folder.folder.name,
+                "state": "running",
+                "settings": described,
+                **_circumstances(earlier, settings, runs[0]),
+            }
+            folder.write_manifest(manifest)
             with _noting(folder, manifest, stats_of(client)):
                 for run in runs:
-                    await _conduct(settings, run, folder, client, conduct, console)
+                    await _conduct(settings, run, folder, client, conduct, showing)
             return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun)
 
 
 def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: ChatClient | None, number: int) -> Run:
     suffix = f"#{number + 1}" if settings.samples > 1 else ""
-    method = method_of(settings, client, benchmark, number)
-    reader = None if method else reader_of(settings, client, benchmark, number)
+    method = method_of(settings, client, benchmark, settings.draw + number)
+    reader = None if method else reader_of(settings, client, benchmark, settings.draw + number)
     return Run(
         benchmark,
         reader,
@@ -140,9 +154,10 @@ def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: Chat
 
 
 async def _conduct(
-    settings: Settings, run: Run, folder: RunFolder, client: ChatClient | None, conduct: Conduct, console: Console
+    settings: Settings, run: Run, folder: RunFolder, client: ChatClient | None, conduct: Conduct, showing: Showing
 ) -> None:
-    with Meter(run, client, console) as meter, running(run):
+    with showing(folder.folder.name) as line, running(run):
+        meter = Meter(run, client, line, settings.budget)
         run.ended = _append(run, folder, meter, settings.tolerance)
         ticking = asyncio.create_task(meter.tick())
         try:
@@ -185,6 +200,7 @@ def _append(run: Run, folder: RunFolder, meter: Meter, tolerance: Tolerance) -> 
             folder.append(outcome_of(run, item), trace)
             if trace.failure:
                 failures.append(Failure(**trace.failure))
+                meter.failed = len(failures)
                 tolerance.check(failures, len(run.benchmark.questions))
         meter.refresh()
 
@@ -246,13 +262,28 @@ def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Seq
         folder.write(f"tables/{name}.{form}", write(header, rows).encode())
 
 
-def _circumstances(earlier: list[dict[str, Any]], settings: Settings, benchmark: Benchmark) -> dict[str, Any]:
+def up_to_date(manifest: Mapping[str, Any], settings: Settings, benchmark: Benchmark, store: Store) -> bool:
+    """Whether a manifest is of a run that is finished, and that this code would do in the same way."""
+    run = _sample(settings, benchmark, store, idle_client(settings, store), 0)
+    now = {"settings": {**settings.fields(), "data": benchmark.digest}, **_code(settings, run)}
+    return manifest.get("state") == "finished" and all(manifest.get(name) == value for name, value in now.items())
+
+
+def _code(settings: Settings, run: Run) -> dict[str, Any]:
+    """What of the code a run depends on."""
+    return {
+        "reading": run.reading,
+        "versions": {"rectom": version("rectom"), "python": platform.python_version()},
+        "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
+        "prompts": prompts.digests(_prompts(settings, run.benchmark)),
+    }
+
+
+def _circumstances(earlier: list[dict[str, Any]], settings: Settings, run: Run) -> dict[str, Any]:
     return {
         "started": _now(),
         "sessions": [*earlier, {"started": _now()}],
-        "versions": {"rectom": version("rectom"), "python": platform.python_version()},
-        "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
-        "prompts": prompts.digests(_prompts(settings, benchmark)),
+        **_code(settings, run),
         "revision": _revision(),
     }
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from cache import Store, digest
 from flows.replies import StoredReplies
 from flows.settings import BATCH, BATCH_FILE, EITHER, LIVE, MODEL, OFF, RULES, Endpoint, Settings
+from flows.shared import Shared, limits_of
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import SettingsError
-from rectom.llm import ChatClient, Limits, Retry, Structured, Timeouts
+from rectom.llm import ChatClient, Retry, Structured, Timeouts
 from rectom.llm.address import Address
 from rectom.llm.batch import BatchTransport
 from rectom.llm.batch_file import BatchFileTransport
@@ -31,13 +32,12 @@ from rectom.task import task
 #: The address of a model that is asked through files, or not at all.
 _NOWHERE = "http://localhost/v1"
 
-#: More requests than any run has at once.
-_NO_LIMIT = 10_000_000
-
 
 @asynccontextmanager
-async def open_client(settings: Settings, store: Store, *, offline: bool = False) -> AsyncIterator[ChatClient | None]:
-    """The client of the settings' model; None if no step asks a model."""
+async def open_client(
+    settings: Settings, store: Store, *, offline: bool = False, shared: Shared | None = None
+) -> AsyncIterator[ChatClient | None]:
+    """The client of the settings' model; None if no step asks a model. `shared` is for runs side by side."""
     if not settings.asks_a_model():
         yield None
         return
@@ -45,54 +45,62 @@ async def open_client(settings: Settings, store: Store, *, offline: bool = False
     if not (endpoint.base_url or offline or endpoint.transport == BATCH_FILE):
         raise SettingsError("no server for the model: give --base-url URL or set OPENAI_BASE_URL")
     structured = endpoint.structured or _remembered(store, endpoint, settings.model)
-    with _claims(store, needed=endpoint.transport == LIVE and not offline) as claims:
-        async with _client(settings, store, structured, offline, claims) as client:
+    with _claims(store, shared, needed=endpoint.transport == LIVE and not offline) as claims:
+        async with _client(settings, store, structured, offline, claims, shared) as client:
             yield client
             if client.structured != structured:
                 await _remember(store, endpoint, settings.model, client.structured)
 
 
+def idle_client(settings: Settings, store: Store) -> ChatClient | None:
+    """A client that is never opened, for readers that are asked nothing but their fields; None if none asks a model."""
+    return _client(settings, store, "json_schema", True, None, None) if settings.asks_a_model() else None
+
+
 @contextmanager
-def _claims(store: Store, *, needed: bool) -> Iterator[Claims | None]:
+def _claims(store: Store, shared: Shared | None, *, needed: bool) -> Iterator[Claims | None]:
     """What keeps two runs over one store from sending the same request at once. Batches have their journal."""
-    if not needed:
-        yield None
+    if shared or not needed:
+        yield shared.claims if shared and needed else None
         return
     with closing(Claims(store.folder / "claims")) as claims:
         yield claims
 
 
 def _client(
-    settings: Settings, store: Store, structured: Structured, offline: bool, claims: Claims | None
+    settings: Settings,
+    store: Store,
+    structured: Structured,
+    offline: bool,
+    claims: Claims | None,
+    shared: Shared | None,
 ) -> ChatClient:
     endpoint = settings.endpoint
+    carrying = _transport(endpoint, store.folder)
     client = ChatClient(
         endpoint.base_url or _NOWHERE,
         endpoint.api_key,
         replies=StoredReplies(store),
-        limits=_limits(endpoint),
-        transport=_transport(endpoint, store.folder),
+        limits=shared.limits(endpoint) if shared else limits_of([endpoint]),
+        transport=shared.transport(endpoint, carrying) if shared else carrying,
         timeouts=Timeouts(total=endpoint.timeout_s),
         retry=_retry(endpoint),
         structured=structured,
         offline=offline,
         replay_failures=not settings.retry_failed,
-        admit=lambda: settings.budget.check(client.stats),
+        admit=lambda: _admit(settings, client, shared),
         claims=claims,
     )
+    if shared:
+        shared.purse.join(client.stats, settings.budget)
     return client
 
 
-def _limits(endpoint: Endpoint) -> Limits:
-    if endpoint.transport != LIVE:
-        # A request that waits for a place cannot join the batch.
-        return Limits(_NO_LIMIT, adaptive=False)
-    return Limits(
-        endpoint.concurrency,
-        per_second=endpoint.per_second,
-        per_minute=endpoint.per_minute,
-        tokens_per_minute=endpoint.tokens_per_minute,
-    )
+def _admit(settings: Settings, client: ChatClient, shared: Shared | None) -> None:
+    """Raise BudgetReached if the run, or what it is a part of, has spent its budget."""
+    settings.budget.check(client.stats)
+    if shared:
+        shared.purse.check()
 
 
 def _retry(endpoint: Endpoint) -> Retry:

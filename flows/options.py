@@ -130,6 +130,9 @@ _RUNNING = (
     click.option("--limit", type=click.IntRange(1), help="Only the first N questions."),
     click.option("--shard", type=click.IntRange(1), help="Stories a shard; chosen by their number by default."),
     click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Answers to each question."),
+    click.option(
+        "--draw", type=click.IntRange(0), default=0, show_default=True, help="Another number draws other replies."
+    ),
     click.option("--retry-failed", is_flag=True, help="Ask again what failed, and only that."),
     click.option("--max-failures", metavar="N|N%", help="Stop when more questions than that failed."),
     click.option("--force", "forced", multiple=True, type=click.Choice(list(STAGES)), help="Compute a stage again."),
@@ -179,6 +182,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
         window=_window(options["window"]),
         sampling=_sampling(options, provider),
         samples=options.get("samples", 1),
+        draw=options.get("draw", 0),
         repairs=options["repairs"],
         limit=options.get("limit"),
         forced=options.get("forced", ()),

@@ -1,7 +1,7 @@
 """The pipeline as a Prefect flow: a task a stage and shard, cached, named, with artifacts.
 
 Prefect mirrors the run, our store holds it. A task is skipped by its cache key only if every result is in the
-store, and a Prefect server that fails or dies does not take a run down. This is the only module that imports
+store, and a Prefect server that fails or dies does not take a run down. Only this module and `prefect_sweep` import
 Prefect.
 """
 
@@ -12,7 +12,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from prefect import flow
 from prefect.artifacts import (
@@ -49,6 +49,9 @@ left_behind = threading.Event()
 
 StageTask = Task[[Sequence[str]], Any]
 
+#: Is set when the work of a flow has ended, or to the error that ended it.
+Ended: TypeAlias = asyncio.Future[None]
+
 
 def stage_task(name: str, run: Run, part: Sequence[str], label: str) -> StageTask:
     """A stage's function as a Prefect task for one shard; `.fn` is the function itself.
@@ -75,18 +78,28 @@ def stage_task(name: str, run: Run, part: Sequence[str], label: str) -> StageTas
 
 async def conduct(evaluation: Evaluation) -> None:
     """Run the pipeline as a Prefect flow; if Prefect itself fails, end it without."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    work = asyncio.ensure_future(_flow(evaluation, ended)())
+    await guarded(lambda ended: _flow(evaluation, ended), lambda: conduct_plainly(evaluation))
+
+
+async def guarded(
+    make: Callable[[Ended], Callable[[], Awaitable[None]]], otherwise: Callable[[], Awaitable[None]]
+) -> None:
+    """Run a flow; if Prefect itself fails, do what it does `otherwise`, or the rest of it.
+
+    `make` gives the flow. It sets the future that it is given as soon as its own work has ended, see `say`.
+    """
+    ended: Ended = asyncio.get_running_loop().create_future()
+    work = asyncio.ensure_future(make(ended)())
     try:
         await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({work}, timeout=_PATIENCE)
-        await _conclude(work, ended, evaluation)
+        await _conclude(work, ended, otherwise)
     finally:
         await _let_go(work)
 
 
-async def _conclude(work: asyncio.Future[None], ended: asyncio.Future[None], evaluation: Evaluation) -> None:
-    """What came of the pipeline, and what is left to do where it was Prefect that failed."""
+async def _conclude(work: asyncio.Future[None], ended: Ended, otherwise: Callable[[], Awaitable[None]]) -> None:
+    """What came of the work, and what is left to do where it was Prefect that failed."""
     error = ended.exception() if ended.done() else work.exception()
     if isinstance(error, RectomError | CacheError):
         raise error
@@ -94,7 +107,7 @@ async def _conclude(work: asyncio.Future[None], ended: asyncio.Future[None], eva
         left_behind.set()
     if error:
         _LOG.warning("Prefect failed (%s); going on without it", type(error).__name__)
-        await conduct_plainly(evaluation)
+        await otherwise()
     elif left_behind.is_set():
         _LOG.warning("Prefect did not close the flow; the results are complete all the same")
 
@@ -111,7 +124,7 @@ async def _let_go(work: asyncio.Future[None]) -> None:
         work.exception()  # looked at, or asyncio reports an error that nobody waits for any more
 
 
-def _flow(evaluation: Evaluation, ended: asyncio.Future[None]) -> Callable[[], Awaitable[None]]:
+def _flow(evaluation: Evaluation, ended: Ended) -> Callable[[], Awaitable[None]]:
     settings = evaluation.settings
 
     @flow(
@@ -125,7 +138,7 @@ def _flow(evaluation: Evaluation, ended: asyncio.Future[None]) -> Callable[[], A
         closing = asyncio.Event()
         updating = asyncio.ensure_future(_progress(evaluation, closing))
         try:
-            await _said(ended, evaluation.through(_runner(evaluation.run)))
+            await say(ended, evaluation.through(_runner(evaluation.run)))
             closing.set()
             await _artifacts(evaluation)
             await updating
@@ -137,7 +150,7 @@ def _flow(evaluation: Evaluation, ended: asyncio.Future[None]) -> Callable[[], A
     return rectom
 
 
-async def _said(ended: asyncio.Future[None], work: Awaitable[None]) -> None:
+async def say(ended: Ended, work: Awaitable[None]) -> None:
     """Do the work, and say at once how it ended: Prefect may take long to come back with it."""
     try:
         await work

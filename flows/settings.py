@@ -68,8 +68,8 @@ class Settings:
     or `either`. `update` says who applies Eq. 1, and `state` whether perspectives have states or are histories of
     events: the paper's ablations w/o-det and w/o-state. `verify` has the steps of the model checked by rule. `rules`
     names a preset, or is empty for those of the benchmark's kind of text. `window` is the number of lines an
-    abstraction call gets, None for the whole story. `samples` is how often every question is answered anew. `cache`
-    and `runs` are folders.
+    abstraction call gets, None for the whole story. `samples` is how often every question is answered anew, and `draw`
+    the number of the first of them: another one draws other replies. `cache` and `runs` are folders.
     """
 
     benchmark: str = "hitom"
@@ -90,6 +90,7 @@ class Settings:
     window: int | None = None
     sampling: Sampling = field(default_factory=Sampling)
     samples: int = 1
+    draw: int = 0
     repairs: int = 2
     limit: int | None = None
     forced: tuple[str, ...] = ()
@@ -176,6 +177,7 @@ class Settings:
             "revision": self.revision,
             **_drawn(self.sampling),
             "samples": self.samples,
+            **({"draw": self.draw} if self.draw else {}),
             "repairs": self.repairs,
             "window": self.window,
         }

@@ -6,6 +6,7 @@
     ├── FormulaError         a fact or formula that does not parse
     ├── StepFailure          one semantic step of one question failed; the run goes on
     ├── SettingsError        options that do not fit together
+    │   └── Occupied         another process works on the same run
     ├── Partial              a run that stopped early on purpose; what is done is kept
     │   ├── BudgetReached    what it may spend is spent
     │   └── TooManyFailures  more questions failed than are put up with
@@ -39,6 +40,10 @@ class FormulaError(RectomError):
 
 class SettingsError(RectomError):
     """Options that do not fit together."""
+
+
+class Occupied(SettingsError):
+    """Another process works on the same run, or on the same sweep."""
 
 
 class StepFailure(RectomError):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cache import Reason, Store, Verdict, compare, digest
 from rectom.benchmarks.base import Benchmark
 from rectom.methods.base import Method
-from rectom.reader.base import Reader, SharedReader
-from rectom.reader.histories import Historian
+from rectom.reader.base import STEPS, Reader, SharedReader
+from rectom.reader.histories import ANSWER, OBSERVE, Historian
 from rectom.reader.updating import ModelUpdater
 from rectom.story import Question, Story, Vocabulary
 from rectom.task import task
@@ -105,6 +105,17 @@ class Run:
     def historian(self) -> Historian | None:
         """Who reads histories in the place of states; None where there are states (see the ablation w/o-state)."""
         return self.by.historian if isinstance(self.by, SharedReader) else None
+
+    @property
+    def reading(self) -> str:
+        """The digest of everything in the way of reading or answering that results depend on."""
+        if self.method:
+            return digest({"method": self.method.fields()})
+        aside = {
+            "update": self.updater and self.updater.fields(),
+            "histories": self.historian and {step: self.historian.fields(step) for step in (OBSERVE, ANSWER)},
+        }
+        return digest({"steps": {step: self.reader.fields(step) for step in STEPS}, **aside})
 
     def story(self, story_id: str) -> Story:
         """A story by id."""

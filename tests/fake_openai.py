@@ -27,6 +27,7 @@ from aiohttp import web
 from rectom import grammar, prompts
 from rectom.events import Event, Kind
 from rectom.facts import Fact, printed, superseded
+from rectom.llm import ChatRequest, Message, ModelId
 from rectom.perspective import Hearing
 from rectom.prompts import in_words
 from rectom.reader.rules import convinces
@@ -210,6 +211,7 @@ class FakeOpenAI:
     asked: Counter[str] = field(default_factory=Counter)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keep_bodies: bool = False
+    any_model: bool = False
     first: float = 0.0
     last: float = 0.0
 
@@ -245,14 +247,25 @@ class FakeOpenAI:
             self.bodies.append(body)
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
-        if body["model"] not in {self.model, "scripted"}:
+        if not self.any_model and body["model"] not in {self.model, "scripted"}:
             error = {"message": f"The model `{body['model']}` does not exist", "code": "model_not_found"}
             return web.json_response({"error": error}, status=404)
-        step = body["response_format"]["json_schema"]["name"]
+        step, text = self._answer(body)
         self.asked[step] += 1
-        reply = self._completion(body, json.dumps(self._reply(step, body)))
+        reply = self._completion(body, text)
         self.last = time.monotonic()
         return web.json_response(reply)
+
+    def _answer(self, body: dict[str, Any]) -> tuple[str, str]:
+        """The step that a request is for, and the reply's text."""
+        from tests import scripted_methods  # which asks this server itself
+
+        messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
+        request = ChatRequest(ModelId(body["model"]), messages)
+        if scripted_methods.knows(request):
+            return scripted_methods.step_of(request)[1], scripted_methods.by_rule(request)
+        step = body["response_format"]["json_schema"]["name"]
+        return step, json.dumps(self._reply(step, body))
 
     def _reply(self, step: str, body: dict[str, Any]) -> Any:
         system, user = body["messages"][0]["content"], body["messages"][1]["content"]
@@ -292,10 +305,11 @@ async def serve_while(server: FakeOpenAI, command: tuple[str, ...]) -> int:
 @click.option("--latency", default=0.0, help="Seconds before each reply.")
 @click.option("--wrong", default="", type=click.Choice(["", *STEPS, *ABLATED]), help="A step to answer wrongly.")
 @click.option("--port", default=0, help="Port; a free one by default.")
+@click.option("--any-model", is_flag=True, help="Answer for every model, whatever its name.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def main(latency: float, wrong: str, port: int, command: tuple[str, ...]) -> None:
+def main(latency: float, wrong: str, port: int, any_model: bool, command: tuple[str, ...]) -> None:
     """Serve while COMMAND runs, or until stopped if there is none."""
-    server = FakeOpenAI(latency_s=latency, wrong=wrong, port=port)
+    server = FakeOpenAI(latency_s=latency, wrong=wrong, port=port, any_model=any_model)
     sys.exit(asyncio.run(serve_while(server, command)))
 
 

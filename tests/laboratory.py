@@ -25,6 +25,7 @@ from cache import Reason, Store, Verdict
 from flows.cli import main
 from flows.commands import explain
 from flows.evaluate import Evaluated, Evaluation, conduct_plainly, evaluate
+from flows.progress import Bars
 from flows.settings import Endpoint, Settings
 from rectom import prompts
 from rectom.benchmarks.generate import Recipe, generate
@@ -107,7 +108,7 @@ class Lab:
             self.seen = evaluation.run
             await conduct_plainly(evaluation)
 
-        return asyncio.run(evaluate(self.settings(**changes), conduct, Console(file=io.StringIO())))
+        return asyncio.run(evaluate(self.settings(**changes), conduct, Bars(Console(file=io.StringIO()))))
 
     def plan(self, **changes: Any) -> Run:
         """What `rectom explain run` plans."""

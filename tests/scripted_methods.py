@@ -40,6 +40,11 @@ def step_of(request: ChatRequest) -> tuple[str, str]:
     return _steps()[request.messages[0].content]
 
 
+def knows(request: ChatRequest) -> bool:
+    """Whether a request is the prompt of a method."""
+    return request.messages[0].content in _steps()
+
+
 @cache
 def _steps() -> dict[str, tuple[str, str]]:
     """Folder and step of every prompt, by its system message."""

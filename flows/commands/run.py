@@ -14,6 +14,7 @@ from flows import loop
 from flows.cli import PARTIAL
 from flows.evaluate import Conduct, Evaluated, conduct_plainly, evaluate
 from flows.options import run_options, settings_from
+from flows.progress import Bars
 from flows.tolerance import kinds
 from rectom.results.summary import Cost, Money
 from rectom.results.tables import (
@@ -40,7 +41,7 @@ def command(plain: bool, as_json: bool, **options: Any) -> int:
     told = Console(stderr=True)
     with told.status("starting Prefect …") if not plain else told.status("starting …"):
         conduct = conduct_plainly if plain else _under_prefect()
-    done = loop.run(evaluate(settings, conduct, told))
+    done = loop.run(evaluate(settings, conduct, Bars(told)))
     _print(done, told if as_json else Console())
     if as_json:
         click.echo(orjson.dumps(done.line).decode())

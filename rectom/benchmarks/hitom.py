@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -81,11 +82,17 @@ def load(file: Path, subset: str = "400") -> Benchmark:
     if not chosen:
         others = [name for name in SUBSETS if any(_belongs(row, name) for row in rows)]
         raise DataError(f"{file} holds no rows of hitom/{subset}; of these it does: {', '.join(others) or 'none'}")
-    names = name_stories(rows)
-    stories = {names[row.story]: Story.parse(row.story, names[row.story]) for row in chosen}
-    questions = tuple(_question(row, names[row.story]) for row in chosen)
     warnings = _warnings(rows) if "VP" in SUBSETS[subset][0] else ()
-    return Benchmark("hitom", subset, tuple(stories.values()), questions, note(), digest_of(data), warnings)
+    return benchmark("hitom", subset, chosen, name_stories(rows), data, warnings)
+
+
+def benchmark(
+    name: str, subset: str, rows: Sequence[Row], stories: Mapping[str, str], data: bytes, warnings: tuple[str, ...] = ()
+) -> Benchmark:
+    """The benchmark of some rows, read from `data`; `stories` gives the text of each story its id."""
+    told = {stories[row.story]: Story.parse(row.story, stories[row.story]) for row in rows}
+    questions = tuple(_question(row, stories[row.story]) for row in rows)
+    return Benchmark(name, subset, tuple(told.values()), questions, note(), digest_of(data), warnings)
 
 
 def _belongs(row: Row, subset: str) -> bool:

@@ -12,6 +12,7 @@ from rectom.offers import all_names, checked, offered
 #: The adapters of this package, each `ADAPTER` in the module of its name; none is imported before it is asked for.
 BUILT_IN: Final = (
     "hitom",
+    "fresh",
     "bigtom",
     "fantom",
     "tomi",

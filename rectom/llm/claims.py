@@ -14,24 +14,31 @@ _LOOK_S = 0.05
 
 
 class Claims:
-    """Claims to requests by key, each a lock on one byte of `file`, which stays empty.
+    """Claims to requests by key, each of an owner and a lock on one byte of `file`, which stays empty.
 
     The system keeps the locks, and lets go of them when their program ends, however it does. Use one of these
     a file and program: a program that closes the file anywhere loses all its locks. Not for network file systems.
 
     A program alone with the file only notes its claims: locks cost more than a reply from the store. It looks out
     for others (`watch`), and locks what it has claimed as soon as one comes, which waits for that before it begins.
+    `shared` tells that several clients of this program use the claims.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, shared: bool = False) -> None:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._mine: set[str] = set()
+        self._shared = shared
+        self._mine: dict[str, object] = {}
         self._locked: set[str] = set()
         self._lock(_PRESENCE, fcntl.LOCK_SH)
         self.alone = True
         self.look()
         if not self.alone:
             time.sleep(2 * _LOOK_S)
+
+    @property
+    def contested(self) -> bool:
+        """Whether anyone else may claim a key."""
+        return self._shared or not self.alone
 
     async def watch(self) -> None:
         """Look out for another program until one has come."""
@@ -48,20 +55,22 @@ class Claims:
             self.alone = False
             self._locked = {key for key in self._mine if self._lock(_offset(key), fcntl.LOCK_EX | fcntl.LOCK_NB)}
 
-    def take(self, key: str) -> bool:
+    def take(self, key: str, owner: object = None) -> bool:
         """Claim a key, unless it is claimed by anyone else; the one who has it may take it again."""
         if key in self._mine:
-            return True
+            return self._mine[key] is owner
         if not self.alone:
             if not self._lock(_offset(key), fcntl.LOCK_EX | fcntl.LOCK_NB):
                 return False
             self._locked.add(key)
-        self._mine.add(key)
+        self._mine[key] = owner
         return True
 
-    def drop(self, key: str) -> None:
-        """Give up a claim, if there is one."""
-        self._mine.discard(key)
+    def drop(self, key: str, owner: object = None) -> None:
+        """Give up a claim, if the owner has it."""
+        if key not in self._mine or self._mine[key] is not owner:
+            return
+        del self._mine[key]
         if key in self._locked:
             self._locked.remove(key)
             self._lock(_offset(key), fcntl.LOCK_UN)

@@ -156,7 +156,7 @@ class ChatClient:
         if not shared:
             return reply
         self.stats.shared += 1
-        return replace(reply, source="shared")
+        return replace(reply, source="shared") if reply.source == "sent" else reply
 
     def _stored(self, request: ChatRequest) -> Reply | None:
         reply = self._find(request.key)
@@ -188,7 +188,7 @@ class ChatClient:
             raise
         finally:
             if self._claims is not None:
-                self._claims.drop(request.limited_key)
+                self._claims.drop(request.limited_key, self)
 
     async def _fetch(self, request: ChatRequest, trip: Trip) -> Reply:
         while True:
@@ -234,11 +234,11 @@ class ChatClient:
         return reply
 
     def _stored_by_now(self, request: ChatRequest, trip: Trip) -> Reply | None:
-        by_others = trip.turn.waited if self._claims is None else not self._claims.alone
+        by_others = trip.turn.waited if self._claims is None else self._claims.contested
         return self._stored(request) if by_others and not trip.fresh else None
 
     def _claimed(self, request: ChatRequest, trip: Trip) -> bool:
-        return self._claims is None or trip.fresh or self._claims.take(request.limited_key)
+        return self._claims is None or trip.fresh or self._claims.take(request.limited_key, self)
 
     async def _attempt(self, request: ChatRequest, trip: Trip) -> Verdict:
         structured = self.structured

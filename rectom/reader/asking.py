@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -77,6 +77,13 @@ def recording() -> Iterator[list[Call]]:
         yield calls
     finally:
         _calls.reset(token)
+
+
+def noted(calls: Iterable[Call]) -> None:
+    """Put calls down to whoever records, if anyone does."""
+    recorded = _calls.get(None)
+    if recorded is not None:
+        recorded.extend(calls)
 
 
 class Asker:
@@ -176,6 +183,4 @@ class Asker:
         return reply.text
 
     def _note(self, name: str, replies: list[Reply]) -> None:
-        calls = _calls.get(None)
-        if calls is not None:
-            calls.extend(Call.of(name, reply, repair=number > 0) for number, reply in enumerate(replies))
+        noted(Call.of(name, reply, repair=number > 0) for number, reply in enumerate(replies))

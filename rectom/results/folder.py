@@ -17,7 +17,7 @@ from typing import IO, Any, Self
 
 import orjson
 
-from rectom.errors import DataError, SettingsError
+from rectom.errors import DataError, Occupied, SettingsError
 from rectom.results.outcome import Outcome, Trace
 
 _PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
@@ -40,7 +40,7 @@ class RunFolder:
     def open(self, settings: Mapping[str, Any]) -> Self:
         """Make the folder for a run with these settings, or take it up again.
 
-        Raises SettingsError if it holds a run with other settings, or if another process works on it.
+        Raises SettingsError if it holds a run with other settings, Occupied if another process works on it.
         """
         before = self.before()
         if before and before.get("settings") != settings:
@@ -50,9 +50,7 @@ class RunFolder:
                 f"{self.folder} holds a run with other settings ({', '.join(changed)}); choose another --name"
             )
         with self._writing():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (self.folder / "lock").open("ab")
-        self._hold()
+            self._lock = hold(self.folder)
         with self._writing():
             # Unbuffered: a line is in the file when it is written, and closing has nothing left that could fail.
             self._results = (self.folder / "results.jsonl").open("ab", buffering=0)
@@ -70,17 +68,6 @@ class RunFolder:
         for file in (self._results, self._traces, self._lock):
             if file:
                 file.close()
-
-    def _hold(self) -> None:
-        """Keep other processes off this run, until it is closed or the process ends, however it ends."""
-        assert self._lock
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            raise SettingsError(
-                f"another process works on {self.folder}: wait for it, or choose another --name"
-            ) from None
 
     def append(self, outcome: Outcome, trace: Trace) -> None:
         """Add a question that ended. Raises SettingsError if there is no room."""
@@ -189,6 +176,21 @@ class RunFolder:
 
     def _write_lines(self, name: str, lines: Iterable[dict[str, Any]]) -> None:
         self.write(name, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
+
+
+def hold(folder: Path) -> IO[bytes]:
+    """Keep others off a run or a sweep until the file is closed or the process ends, however it ends.
+
+    Makes the folder. Raises Occupied if another holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / "lock").open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise Occupied(f"another process works on {folder}: wait for it, or choose another --name") from None
+    return file
 
 
 def _ends_with_newline(path: Path) -> bool:

@@ -1,0 +1,81 @@
+"""`rectom sweep FILE --plan`: the cells, and what each would send and may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+import click
+import orjson
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from flows import loop
+from flows.matrix import Planned
+from flows.plan import CHARACTERS, IN_JSON_TOKENS, IN_WORDS_TOKENS, Estimate, Planner, total
+from flows.purse import Purse
+from flows.shared import sharing
+from rectom.results.sweep import FAILED, FINISHED
+
+_NOTES = (
+    "calls: requests to be sent that the store has no reply to, counted with the first cell that would send them;",
+    "       what follows a reply that is not there yet is told by rule, where rules read the text, or guessed",
+    f"tokens: prompts at {CHARACTERS} characters a token; replies as long as those in the store to the same step, or",
+    f"       {IN_WORDS_TOKENS} tokens in words and {IN_JSON_TOKENS} in JSON where there are none",
+)
+
+
+def show(name: str, planned: Sequence[Planned], purse: Purse, retry: bool, as_json: bool) -> None:
+    """Print what the cells of a sweep would come to."""
+    told = Console(stderr=True)
+    with sharing(planned[0].settings.cache, purse, []) as shared, told.status("planning …"):
+        estimates = loop.run(_estimates(Planner(shared, retry), planned))
+    if as_json:
+        click.echo(orjson.dumps(_json(name, estimates)).decode())
+    else:
+        _print(name, estimates, Console())
+
+
+async def _estimates(planner: Planner, planned: Sequence[Planned]) -> list[Estimate]:
+    return [await planner.estimate(one) for one in planned]
+
+
+def _print(name: str, estimates: Sequence[Estimate], console: Console) -> None:
+    title = f"sweep {name}: what would be sent"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("cell", "questions", "in store", "calls", "tokens in", "tokens out", "money"):
+        table.add_column(heading, justify="left" if heading == "cell" else "right", overflow="fold")
+    for number, one in enumerate(estimates, 1):
+        table.add_row(Text(one.cell.name), *_row(one), end_section=number == len(estimates))
+    table.add_row("all cells", *_row(total(estimates)))
+    console.print(table)
+    for one in estimates:
+        if one.state == FAILED:
+            console.print(f"cannot begin: {one.cell.name}: {one.why}", highlight=False, markup=False, soft_wrap=True)
+    console.print(*_NOTES, sep="\n", highlight=False)
+
+
+def _row(one: Estimate) -> list[str]:
+    if one.state in {FINISHED, FAILED}:
+        return [f"{one.questions:,}" if one.questions else "", one.state, "0", "0", "0", ""]
+    numbers = (one.questions, one.held, one.calls, one.prompt, one.completion)
+    return [*(f"{number:,}" for number in numbers), _money(one)]
+
+
+def _money(one: Estimate) -> str:
+    if one.money is None:
+        return "unknown"
+    return f"{one.money:.2f} {one.currency}".strip() if one.money else "0"
+
+
+def _json(name: str, estimates: Sequence[Estimate]) -> dict[str, Any]:
+    return {"sweep": name, "cells": [_line(one) for one in estimates], "all": _line(total(estimates))}
+
+
+def _line(one: Estimate) -> dict[str, Any]:
+    money = None if one.money is None else str(one.money.quantize(Decimal("0.000001")))
+    return {**asdict(one), "cell": one.cell.name, "money": money}

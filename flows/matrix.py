@@ -1,0 +1,225 @@
+"""The file of a sweep: models x methods x benchmarks x settings x seeds, each cell a `rectom run` of its own.
+
+    name = "night"                                    # left out: the file's name
+    at-once = 4                                       # cells under way together
+    models = ["gpt-5.4", { model = "qwen3.5-27b", concurrency = 128, priority = 1 }]
+    methods = ["cot", "rectom", { label = "w/o-det", method = "rectom", update = "model" }]
+    benchmarks = ["hitom/400", { benchmark = "tomi", limit = 200 }]
+    settings = [{ label = "window 5", window = 5 }]   # left out: one setting without a label
+    seeds = [0, 1, 2]                                 # left out: 0; of --permute, and which replies are drawn
+
+    [defaults]                                        # options of every cell
+    max-calls = 5000                                  # so a budget of each cell
+
+    [budget]                                          # of all cells together
+    max-cost = 20
+
+    [[skip]]                                          # cells to leave out, by their labels
+    model = "gpt-5.4"
+    benchmark = "tomi"
+
+Options are those of `rectom run` by their long names. An entry that is a text is the model, method or benchmark alone.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import click
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from flows.commands.run import command as run
+from flows.options import settings_from
+from flows.settings import MODEL, OFF, Settings
+from rectom.errors import RectomError, SettingsError
+from rectom.results.sweep import Cell
+
+#: Options that belong to the sweep as a whole.
+_OF_THE_SWEEP: Final = frozenset({"name", "runs", "cache", "plain", "json", "seed", "draw"})
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class _Entry(BaseModel):
+    """An entry of a list: its label, its priority (larger ones are begun first), and options of `rectom run`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    label: str = ""
+    priority: int = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options by their long names."""
+        return dict(self.model_extra or {})
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
+
+
+class _Spending(_Strict):
+    max_calls: int | None = Field(default=None, ge=0)
+    max_tokens_total: int | None = Field(default=None, ge=0)
+    max_cost: Decimal | None = Field(default=None, ge=0)
+
+
+class _Skip(_Strict):
+    model: str | None = None
+    method: str | None = None
+    benchmark: str | None = None
+    setting: str | None = None
+    seed: int | None = None
+
+    def takes(self, cell: Cell) -> bool:
+        """Whether a cell is left out: all labels that are given are its own."""
+        return all(getattr(cell, name) == value for name, value in self.model_dump(exclude_none=True).items())
+
+
+def _named(option: str) -> BeforeValidator:
+    """Reads a text in a list as an entry with that option alone."""
+    return BeforeValidator(lambda value: {option: value} if isinstance(value, str) else value)
+
+
+class _File(_Strict):
+    models: list[Annotated[_Entry, _named("model")]] = Field(min_length=1)
+    methods: list[Annotated[_Entry, _named("method")]] = Field(min_length=1)
+    benchmarks: list[Annotated[_Entry, _named("benchmark")]] = Field(min_length=1)
+    settings: list[_Entry] = Field(default=[_Entry()], min_length=1)
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1)
+    name: str = Field(default="", pattern=r"^([\w-][\w.-]*)?$")
+    at_once: int = Field(default=4, ge=1)
+    defaults: dict[str, Any] = {}
+    budget: _Spending = _Spending()
+    skip: list[_Skip] = []
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell that is to be run: its settings, the command that runs it alone, and what is run before what."""
+
+    cell: Cell
+    settings: Settings
+    command: tuple[str, ...]
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A sweep's file: cells in the order of the file, how many go on at once, and the most that may be spent."""
+
+    name: str
+    cells: tuple[Planned, ...]
+    at_once: int
+    budget: _Spending
+
+
+def read(file: Path, cache: Path, runs: Path, more: Mapping[str, Any] | None = None) -> Matrix:
+    """Read a sweep's file; `more` are options that every cell gets besides.
+
+    Raises SettingsError that names the field or the cell, if one is wrong.
+    """
+    told = _validated(_File, _parsed(file), file)
+    cells = tuple(_cells(told, file, cache, runs, more or {}))
+    if not cells:
+        raise SettingsError(f"{file}: no cell is left; skip fewer")
+    if doubled := _doubled([planned.cell.name for planned in cells]):
+        raise SettingsError(f"{file}: there are two cells {doubled}; give one of them a label")
+    return Matrix(told.name or file.stem, cells, told.at_once, told.budget)
+
+
+def _cells(told: _File, file: Path, cache: Path, runs: Path, more: Mapping[str, Any]) -> Iterator[Planned]:
+    # Benchmarks first, so that the methods that share replies on one are neighbours.
+    for benchmark, model, method, setting, seed in product(
+        told.benchmarks, told.models, told.methods, told.settings, told.seeds
+    ):
+        entries = (benchmark, model, method, setting)
+        options = {**told.defaults}
+        for entry in entries:
+            options |= entry.options
+        cell = Cell(
+            model.label or str(options.get("model", "rules")),
+            method.label or _method(method.options),
+            benchmark.label or str(options.get("benchmark")),
+            setting.label or _setting(setting.options),
+            seed,
+        )
+        if not any(skip.takes(cell) for skip in told.skip):
+            priority = sum(entry.priority for entry in entries)
+            command = _command(file, cell, {**options, **more})
+            yield Planned(cell, _settings(file, cell, command, cache, runs), command, priority)
+
+
+def _method(options: Mapping[str, Any]) -> str:
+    """What a method without a label is called: the paper's name, where it is one of its ablations."""
+    name = str(options.get("method", "rectom"))
+    ablation = {MODEL: "w/o-det", OFF: "w/o-state"}
+    found = [ablation[value] for value in (options.get("update"), options.get("state")) if value in ablation]
+    return found[0] if found and name == "rectom" else name
+
+
+def _setting(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in options.items())
+
+
+def _command(file: Path, cell: Cell, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The arguments of the `rectom run` that a cell is."""
+    given = {**options}
+    target = given.pop("benchmark", None)
+    if not isinstance(target, str):
+        raise SettingsError(f'{file}: {cell.name}: no benchmark; write benchmark = "NAME/SUBSET"')
+    if strange := _OF_THE_SWEEP & given.keys():
+        raise SettingsError(f"{file}: {cell.name}: {min(strange)} is not an option of a cell")
+    seeds = {"seed": cell.seed, "draw": cell.seed} if cell.seed else {}
+    return (target, *(word for name, value in {**given, **seeds}.items() for word in _words(name, value)))
+
+
+def _words(name: str, value: object) -> Iterator[str]:
+    if value is True:
+        yield f"--{name}"
+    elif isinstance(value, list):
+        for one in value:
+            yield from _words(name, one)
+    elif value is not False:
+        yield from (f"--{name}", str(value))
+
+
+def _settings(file: Path, cell: Cell, command: Sequence[str], cache: Path, runs: Path) -> Settings:
+    try:
+        with run.make_context("run", list(command)) as context:
+            settings = settings_from(context.params)
+        settings.by_step()
+    except click.ClickException as error:
+        raise SettingsError(f"{file}: {cell.name}: {error.format_message()}") from None
+    except RectomError as error:
+        raise SettingsError(f"{file}: {cell.name}: {error}") from None
+    return replace(settings, cache=cache, runs=runs)
+
+
+def _parsed(file: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read {file}: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file} is not TOML: {error}") from None
+
+
+def _validated(model: type[T], data: Mapping[str, Any], file: Path) -> T:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = re.sub(r"\.function-\S+", "", ".".join(map(str, fault["loc"])))
+        raise SettingsError(f"{file}: {place}: {fault['msg']}") from None
+
+
+def _doubled(names: Sequence[str]) -> str | None:
+    return next((name for place, name in enumerate(names) if name in names[:place]), None)

@@ -1,0 +1,142 @@
+"""What a sweep would send, and what that may cost. Nothing is sent and nothing is stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+from flows.evaluate import load_benchmark, up_to_date
+from flows.matrix import Planned
+from flows.model import method_of, reader_of
+from flows.pipeline import pipeline, run_plainly, shards
+from flows.replies import StoredReplies
+from flows.settings import Settings
+from flows.shared import Shared
+from rectom.benchmarks.base import Benchmark
+from rectom.errors import RectomError
+from rectom.llm.rehearsal import IN_WORDS, Rehearsal, Wanted
+from rectom.llm.reply import Usage
+from rectom.reader.base import SharedReader
+from rectom.reader.rehearsed import rehearsed
+from rectom.results.folder import RunFolder
+from rectom.results.sweep import FAILED, FINISHED, WAITING, Cell
+from rectom.task import task
+from tasks.run import Run, running
+
+#: Characters a token of English, as tokenizers of today have it.
+CHARACTERS: Final = 4
+
+#: Tokens that are put down for a reply in words, and for one in JSON, as long as the store has none of that step.
+IN_WORDS_TOKENS: Final = 250
+IN_JSON_TOKENS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a cell would come to: `calls` that no cell before it would send, and their tokens; money if it is known.
+
+    `held` are the different replies that the store has already. `state` is `finished` if nothing is to be done,
+    `failed` if the cell cannot be begun, for the reason `why`.
+    """
+
+    cell: Cell
+    state: str = WAITING
+    questions: int = 0
+    held: int = 0
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    money: Decimal | None = None
+    currency: str = ""
+    why: str = ""
+
+
+@dataclass
+class Planner:
+    """Estimates cell after cell. A request that two cells of one model would send is counted with the first of them."""
+
+    shared: Shared
+    retry: bool = False
+    _counted: set[str] = field(default_factory=set)
+    _heard: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+
+    async def estimate(self, planned: Planned) -> Estimate:
+        """What a cell would come to."""
+        settings = planned.settings
+        try:
+            benchmark = load_benchmark(settings, self.shared)
+            return await self._of(planned, benchmark)
+        except RectomError as error:
+            return Estimate(planned.cell, FAILED, why=str(error))
+
+    async def _of(self, planned: Planned, benchmark: Benchmark) -> Estimate:
+        settings, questions = planned.settings, len(benchmark.questions)
+        manifest = RunFolder(settings.runs / settings.run_name(benchmark.digest)).before()
+        failed = (manifest or {}).get("summary", {}).get("failed", 0) if self.retry else 0
+        if manifest and not failed and up_to_date(manifest, settings, benchmark, self.shared.store):
+            return Estimate(planned.cell, FINISHED, questions, money=Decimal())
+        if not settings.asks_a_model():
+            return Estimate(planned.cell, WAITING, questions, money=Decimal())
+        client = Rehearsal(StoredReplies(self.shared.store), replay_failures=not settings.retry_failed)
+        held = await self._rehearse(settings, benchmark, client)
+        new = {key: wanted for key, wanted in client.wanted.items() if key not in self._counted}
+        self._counted |= new.keys()
+        return self._priced(planned, questions, len(held), list(new.values()))
+
+    async def _rehearse(self, settings: Settings, benchmark: Benchmark, client: Rehearsal) -> Mapping[str, Any]:
+        """Go through a run, and return the calls that the store has replies to, by key."""
+        held: dict[str, Any] = {}
+        for number in range(settings.samples):
+            run = self._run(settings, benchmark, client, settings.draw + number)
+            with running(run):
+                await pipeline(shards(run, settings.shard), run_plainly, answers_only=run.method is not None)
+            calls = [call for result in run.results.values() for call in result.calls]
+            held |= {call["key"]: call for call in calls if call["source"] == "cached" or call["completion"]}
+        for call in held.values():
+            self._heard[call["step"]][call["key"]] = call["completion"]
+        return held
+
+    def _run(self, settings: Settings, benchmark: Benchmark, client: Rehearsal, sample: int) -> Run:
+        method = method_of(settings, client, benchmark, sample)
+        reader = None
+        if method is None:
+            asked = reader_of(settings, client, benchmark, sample)
+            assert isinstance(asked, SharedReader)
+            kind = task(benchmark.task)
+            reader = rehearsed(asked, kind.by_rule(settings.rule_set() or kind.rules))
+        store, forced, again = self.shared.store, settings.forced, settings.retry_failed
+        return Run(benchmark, reader, store, method, dry=True, forced=forced, retry_failed=again)
+
+    def _priced(self, planned: Planned, questions: int, held: int, wanted: Sequence[Wanted]) -> Estimate:
+        prompt = sum(-(-one.length // CHARACTERS) for one in wanted)
+        completion = sum(map(self._reply, wanted))
+        budget = planned.settings.budget
+        prices = budget.prices
+        money = prices.cost(Usage(prompt, completion), batch=budget.batch) if prices else None
+        currency = prices.currency if prices else ""
+        money = Decimal() if not wanted else money
+        return Estimate(planned.cell, WAITING, questions, held, len(wanted), prompt, completion, money, currency)
+
+    def _reply(self, wanted: Wanted) -> int:
+        """How long a reply may be: as the replies to that step in the store are on the average."""
+        heard = self._heard.get(wanted.step)
+        usual = IN_WORDS_TOKENS if wanted.step == IN_WORDS else IN_JSON_TOKENS
+        length = round(sum(heard.values()) / len(heard)) if heard else usual
+        return min(length, wanted.max_tokens or length)
+
+
+def total(estimates: Iterable[Estimate]) -> Estimate:
+    """All cells together. The money is None if that of one is not known, or they are in several currencies."""
+    found = list(estimates)
+    currencies = {one.currency for one in found if one.currency}
+    money: Decimal | None = Decimal()
+    for one in found:
+        money = None if money is None or one.money is None or len(currencies) > 1 else money + one.money
+    numbers = {name: sum(getattr(one, name) for one in found) for name in _NUMBERS}
+    return Estimate(Cell("", "", "all cells"), money=money, currency=currencies.pop() if currencies else "", **numbers)
+
+
+_NUMBERS: Final = ("questions", "held", "calls", "prompt", "completion")

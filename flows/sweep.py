@@ -1,0 +1,151 @@
+"""A sweep: the cells of a matrix, several at once, each a run of its own that can be taken up again."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from cache import CacheError
+from flows.evaluate import Conduct, evaluate, load_benchmark, up_to_date
+from flows.matrix import Planned
+from flows.progress import Showing
+from flows.shared import Shared
+from rectom.errors import Occupied, Partial, RectomError, SettingsError
+from rectom.results.folder import RunFolder
+from rectom.results.sweep import FAILED, FINISHED, RUNNING, STOPPED, WAITING, Cell, Sweep
+
+_LOG = logging.getLogger(__name__)
+
+#: Seconds between two looks whether another process is done with a cell.
+_LOOK_S: Final = 2.0
+
+
+@dataclass
+class Sweeper:
+    """Runs the cells of a sweep, and keeps what becomes of each in the sweep's folder.
+
+    `conduct` brings a cell through its stages, `showing` tells of its progress. `told` is called after each change.
+    Cells whose run is finished, by this code and over these data, are not done again, unless questions of theirs failed
+    and `retry` says that those are asked again.
+    """
+
+    name: str
+    folder: Path
+    planned: Sequence[Planned]
+    shared: Shared
+    conduct: Conduct
+    showing: Showing
+    retry: bool = False
+    told: Callable[[Cell], None] = lambda _: None
+    debug: bool = False
+    _cells: dict[str, Cell] = field(default_factory=dict)
+    _started: str = ""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells in the order of the file, with what became of each so far."""
+        return tuple(self._cells.values())
+
+    async def run(self, at_once: int) -> Sweep:
+        """Do every cell, `at_once` together, those of higher priority first. One that fails stops no other."""
+        self._started = _now()
+        self._cells = {planned.cell.name: self._placed(planned) for planned in self.planned}
+        self._write("running")
+        ordered = sorted(self.planned, key=lambda planned: -planned.priority)
+        waiting = deque(planned for planned in ordered if self._cells[planned.cell.name].state == WAITING)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(at_once, len(waiting))):
+                    group.create_task(self._work(waiting))
+        except BaseException:
+            self._write("interrupted")
+            raise
+        return self._write("finished" if all(cell.state == FINISHED for cell in self.cells) else "partial")
+
+    def _placed(self, planned: Planned) -> Cell:
+        """A cell with the name of its run; a cell whose data are not there has failed before it began."""
+        try:
+            benchmark = load_benchmark(planned.settings, self.shared)
+            return replace(planned.cell, run=planned.settings.run_name(benchmark.digest))
+        except RectomError as error:
+            return replace(planned.cell, state=FAILED, why=str(error))
+
+    async def _work(self, waiting: deque[Planned]) -> None:
+        while waiting:
+            planned = waiting.popleft()
+            if await self._do(planned):
+                continue
+            waiting.append(planned)
+            await asyncio.sleep(_LOOK_S)
+
+    async def _do(self, planned: Planned) -> bool:
+        """Do a cell; False if another process is at it."""
+        name = planned.cell.name
+        try:
+            if not self._is_done(planned):
+                self._note(name, RUNNING)
+                await evaluate(planned.settings, self.conduct, self._showing(name), self.shared)
+            self._note(name, FINISHED)
+        except Occupied:
+            self._note(name, WAITING, "another process works on it")
+            return False
+        except Partial as error:
+            self._note(name, STOPPED, str(error))
+        except (RectomError, CacheError, OSError) as error:
+            self._note(name, FAILED, " ".join(str(error).split()))
+        except Exception as error:
+            if self.debug:
+                raise
+            self._note(name, FAILED, f"an unexpected {type(error).__name__}: {' '.join(str(error).split())}")
+        return True
+
+    def _showing(self, name: str) -> Showing:
+        return lambda _run: self.showing(name)
+
+    def _is_done(self, planned: Planned) -> bool:
+        settings = planned.settings
+        benchmark = load_benchmark(settings, self.shared)
+        manifest = RunFolder(settings.runs / self._cells[planned.cell.name].run).before()
+        failed = (manifest or {}).get("summary", {}).get("failed", 0)
+        again = settings.forced or ((self.retry or settings.retry_failed) and failed)
+        return not again and manifest is not None and up_to_date(manifest, settings, benchmark, self.shared.store)
+
+    def _note(self, name: str, state: str, why: str = "") -> None:
+        self._cells[name] = replace(self._cells[name], state=state, why=why)
+        self._write("running")
+        self.told(self._cells[name])
+
+    def _write(self, state: str) -> Sweep:
+        ended = "" if state == "running" else _now()
+        sweep = Sweep(self.name, state, self._started, self.cells, ended)
+        sweep.write(self.folder)
+        return sweep
+
+
+def chosen(planned: Sequence[Planned], patterns: Sequence[str]) -> tuple[Planned, ...]:
+    """The cells whose names a pattern is found in (`*` stands for anything). Raises SettingsError if none is."""
+    if not patterns:
+        return tuple(planned)
+    found = tuple(one for one in planned if any(fnmatch.fnmatch(one.cell.name, f"*{text}*") for text in patterns))
+    if not found:
+        known = "; ".join(one.cell.name for one in planned[:4])
+        raise SettingsError(f"no cell is called {' or '.join(patterns)}; there are {known}{' …' * (len(planned) > 4)}")
+    return found
+
+
+def figures(cell: Cell, runs: Path) -> Mapping[str, Any]:
+    """The summary line of a finished cell; empty if there is none."""
+    manifest = RunFolder(runs / cell.run).before() if cell.run and cell.state == FINISHED else None
+    summary: Mapping[str, Any] = (manifest or {}).get("summary", {})
+    return summary
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,34 @@
+"""A transport that several clients use: opened with the first of them, closed with the last."""
+
+from __future__ import annotations
+
+from rectom.llm.wire import NoResponse, Response, Transport
+
+
+class Lent:
+    """Lends a transport to clients."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._borrowers = 0
+
+    async def open(self) -> None:
+        """Make ready, for the first."""
+        self._borrowers += 1
+        if self._borrowers == 1:
+            await self._transport.open()
+
+    async def close(self) -> None:
+        """Let go, for the last."""
+        self._borrowers -= 1
+        if not self._borrowers:
+            await self._transport.close()
+
+    async def post(self, payload: bytes, key: str) -> Response | NoResponse:
+        """Carry a request."""
+        return await self._transport.post(payload, key)
+
+    def progress(self) -> str:
+        """What the transport says of its progress."""
+        progress = getattr(self._transport, "progress", None)
+        return str(progress()) if progress else ""
