@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
+from cache import digest
 from flows.evaluate import load_benchmark, up_to_date
 from flows.matrix import Planned
 from flows.model import method_of, reader_of
@@ -32,6 +33,10 @@ CHARACTERS: Final = 4
 #: Tokens that are put down for a reply in words, and for one in JSON, as long as the store has none of that step.
 IN_WORDS_TOKENS: Final = 250
 IN_JSON_TOKENS: Final = 100
+
+
+#: Settings that say which model is asked, and how it draws: they change no prompt.
+_OF_MODELS: Final = ("model", "identity", "revision", "temperature", "top_p", "top_k", "max_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class Planner:
     retry: bool = False
     _counted: set[str] = field(default_factory=set)
     _heard: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
+    _rehearsed: dict[str, tuple[int, dict[str, Wanted]]] = field(default_factory=dict)
 
     async def estimate(self, planned: Planned) -> Estimate:
         """What a cell would come to."""
@@ -80,14 +86,27 @@ class Planner:
             return Estimate(planned.cell, FINISHED, questions, money=Decimal())
         if not settings.asks_a_model():
             return Estimate(planned.cell, WAITING, questions, money=Decimal())
-        client = Rehearsal(StoredReplies(self.shared.store), replay_failures=not settings.retry_failed)
-        held = await self._rehearse(settings, benchmark, client)
-        new = {key: wanted for key, wanted in client.wanted.items() if key not in self._counted}
-        self._counted |= new.keys()
-        return self._priced(planned, questions, len(held), list(new.values()))
+        held, wanted = await self._asked(settings, benchmark)
+        model = digest([settings.model_id().declared, settings.fields().get("revision")])
+        new = {key: one for key, one in wanted.items() if (model + key) not in self._counted}
+        self._counted |= {model + key for key in new}
+        return self._priced(planned, questions, held, list(new.values()))
 
-    async def _rehearse(self, settings: Settings, benchmark: Benchmark, client: Rehearsal) -> Mapping[str, Any]:
-        """Go through a run, and return the calls that the store has replies to, by key."""
+    async def _asked(self, settings: Settings, benchmark: Benchmark) -> tuple[int, dict[str, Wanted]]:
+        """How many replies of a run the store has, and the requests that would be sent, by key.
+
+        As long as the store is empty all models are asked the same, which is found out once.
+        """
+        if self.shared.store.count()["reply"]:
+            return await self._rehearse(settings, benchmark)
+        alike = digest({**settings.fields(), "data": benchmark.digest, **dict.fromkeys(_OF_MODELS)})
+        if alike not in self._rehearsed:
+            self._rehearsed[alike] = await self._rehearse(settings, benchmark)
+        return self._rehearsed[alike]
+
+    async def _rehearse(self, settings: Settings, benchmark: Benchmark) -> tuple[int, dict[str, Wanted]]:
+        """The same, by going through the run."""
+        client = Rehearsal(StoredReplies(self.shared.store), replay_failures=not settings.retry_failed)
         held: dict[str, Any] = {}
         for number in range(settings.samples):
             run = self._run(settings, benchmark, client, settings.draw + number)
@@ -97,7 +116,7 @@ class Planner:
             held |= {call["key"]: call for call in calls if call["source"] == "cached" or call["completion"]}
         for call in held.values():
             self._heard[call["step"]][call["key"]] = call["completion"]
-        return held
+        return len(held), client.wanted
 
     def _run(self, settings: Settings, benchmark: Benchmark, client: Rehearsal, sample: int) -> Run:
         method = method_of(settings, client, benchmark, sample)

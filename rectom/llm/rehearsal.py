@@ -83,7 +83,8 @@ def _smallest(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Any:
 
 def _length(schema: Mapping[str, Any]) -> int:
     """As few entries as an array may have; one at least where they are chosen from a list, since most replies do."""
-    return max(schema.get("minItems", 0), int("enum" in schema.get("items", {})))
+    least: int = schema.get("minItems", 0)
+    return max(least, int("enum" in schema.get("items", {})))
 
 
 def _numbered(entry: Any, place: int) -> Any:

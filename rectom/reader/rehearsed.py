@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TypeVar
 
 from rectom.errors import StepFailure, StoryError
-from rectom.events import NOTHING, Delta, Event
-from rectom.facts import State
+from rectom.events import NOTHING, Delta, Event, persistent
+from rectom.facts import Fact, State
 from rectom.history import History
 from rectom.perspective import Hearing, Observability, Perspective, build_global, equation_1
 from rectom.reader.asking import noted, recording
 from rectom.reader.base import STEPS, Reader, SharedReader
+from rectom.reader.dialogue import events_of, in_dialogue, utterance
 from rectom.reader.either import EitherReader
 from rectom.reader.histories import Historian
 from rectom.reader.updating import ModelUpdater
@@ -67,7 +68,7 @@ class _StandIn:
 
 
 class _Guess:
-    """What is said of a text that no rule reads: nothing happens, and everyone observes it."""
+    """What is said of a text that no rule reads: every line changes something, and everyone observes it."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -76,7 +77,9 @@ class _Guess:
         return {"by": "guess"}
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
-        return (NOTHING,) * len(story.lines)
+        if any(map(utterance, story.lines)):
+            return tuple(events_of(story.lines, in_dialogue(story.lines).characters, {}))
+        return tuple(persistent([Fact("is", (story.id, str(number)))]) for number in range(len(story.lines)))
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         return tuple(sorted((name for name in words.characters if name in question), key=question.index))
