@@ -51,11 +51,12 @@ class Evaluation:
     folder: RunFolder
     stats: Stats
     meter: Meter
+    title: str
 
     @property
     def name(self) -> str:
-        """The run's name, with the number of the sample if there are several."""
-        return self.folder.folder.name + self.run.suffix
+        """What a person finds the run by, with the number of the sample if there are several."""
+        return self.title + self.run.suffix
 
     @property
     def at_once(self) -> int | None:
@@ -112,10 +113,13 @@ async def conduct_plainly(evaluation: Evaluation) -> None:
     await evaluation.through(run_plainly)
 
 
-async def evaluate(settings: Settings, conduct: Conduct, showing: Showing, shared: Shared | None = None) -> Evaluated:
+async def evaluate(
+    settings: Settings, conduct: Conduct, showing: Showing, shared: Shared | None = None, title: str = ""
+) -> Evaluated:
     """Run a benchmark and leave a run folder. Nothing that was paid for is lost, however it ends.
 
-    `showing` gives the line that tells of the progress, by the run's name; `shared` is for runs side by side.
+    `showing` gives the line that tells of the progress, by the `title`, which is the run's name unless it is given.
+    `shared` is for runs side by side.
     """
     benchmark = load_benchmark(settings, shared)
     folder = RunFolder(settings.runs / settings.run_name(benchmark.digest))
@@ -134,7 +138,7 @@ async def evaluate(settings: Settings, conduct: Conduct, showing: Showing, share
             folder.write_manifest(manifest)
             with _noting(folder, manifest, stats_of(client)):
                 for run in runs:
-                    await _conduct(settings, run, folder, client, conduct, showing)
+                    await _conduct(settings, run, folder, client, conduct, showing, title or folder.folder.name)
             return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun)
 
 
@@ -154,14 +158,20 @@ def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: Chat
 
 
 async def _conduct(
-    settings: Settings, run: Run, folder: RunFolder, client: ChatClient | None, conduct: Conduct, showing: Showing
+    settings: Settings,
+    run: Run,
+    folder: RunFolder,
+    client: ChatClient | None,
+    conduct: Conduct,
+    showing: Showing,
+    title: str,
 ) -> None:
-    with showing(folder.folder.name) as line, running(run):
+    with showing(title) as line, running(run):
         meter = Meter(run, client, line, settings.budget)
         run.ended = _append(run, folder, meter, settings.tolerance)
         ticking = asyncio.create_task(meter.tick())
         try:
-            await conduct(Evaluation(settings, run, folder, stats_of(client), meter))
+            await conduct(Evaluation(settings, run, folder, stats_of(client), meter, title))
         finally:
             ticking.cancel()
 
@@ -230,7 +240,10 @@ def _finish(
     _write_tables(folder, "kinds", tables.GROUPS_HEADER, tables.group_rows(outcomes))
     measures = _official(outcomes, runs[0].benchmark)
     _write_tables(folder, "official", tables.OFFICIAL_HEADER, tables.official_rows(measures))
-    folder.write("report.html", report.page(line, manifest["settings"], outcomes, traces).encode())
+    calls = {call["key"]: call for call in folder.calls()}
+    shown = report.Paged(line, manifest["settings"], outcomes, traces, calls, manifest["run"])
+    for name, page in report.pages([shown]).items():
+        folder.write(name, page)
     spent = {"money": money.to_json(), "steps": {name: step.to_json() for name, step in steps.items()}}
     folder.write_manifest({**manifest, "state": "finished", "ended": _now(), "summary": line, **spent})
     failures = [Failure(**trace.failure) for trace in traces if trace.failure]
@@ -265,17 +278,16 @@ def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Seq
 def up_to_date(manifest: Mapping[str, Any], settings: Settings, benchmark: Benchmark, store: Store) -> bool:
     """Whether a manifest is of a run that is finished, and that this code would do in the same way."""
     run = _sample(settings, benchmark, store, idle_client(settings, store), 0)
-    now = {"settings": {**settings.fields(), "data": benchmark.digest}, **_code(settings, run)}
+    now = {"settings": {**settings.fields(), "data": benchmark.digest}, **_code(run)}
     return manifest.get("state") == "finished" and all(manifest.get(name) == value for name, value in now.items())
 
 
-def _code(settings: Settings, run: Run) -> dict[str, Any]:
+def _code(run: Run) -> dict[str, Any]:
     """What of the code a run depends on."""
     return {
         "reading": run.reading,
         "versions": {"rectom": version("rectom"), "python": platform.python_version()},
         "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
-        "prompts": prompts.digests(_prompts(settings, run.benchmark)),
     }
 
 
@@ -283,7 +295,8 @@ def _circumstances(earlier: list[dict[str, Any]], settings: Settings, run: Run) 
     return {
         "started": _now(),
         "sessions": [*earlier, {"started": _now()}],
-        **_code(settings, run),
+        **_code(run),
+        "prompts": prompts.digests(_prompts(settings, run.benchmark)),
         "revision": _revision(),
     }
 

@@ -136,7 +136,7 @@ def _flow(evaluation: Evaluation, ended: Ended) -> Callable[[], Awaitable[None]]
     )
     async def rectom() -> None:
         closing = asyncio.Event()
-        updating = asyncio.ensure_future(_progress(evaluation, closing))
+        updating = asyncio.ensure_future(follow("rectom-progress", lambda: _standing(evaluation), closing))
         try:
             await say(ended, evaluation.through(_runner(evaluation.run)))
             closing.set()
@@ -178,17 +178,24 @@ def _runner(run: Run) -> RunStage:
     return run_stage
 
 
-async def _progress(evaluation: Evaluation, closing: asyncio.Event) -> None:
-    """Keep a progress artifact up to date, to the end; a server that does not answer is no reason to stop."""
-    run = evaluation.run
-    total = len(run.benchmark.questions)
+async def follow(key: str, standing: Callable[[], tuple[float, str]], closing: asyncio.Event) -> None:
+    """Keep a progress artifact up to date until it is closing; a server that does not answer is no reason to stop.
+
+    `standing` tells how much is done, 0 to 100, and what is to be said of it.
+    """
     with contextlib.suppress(Exception):
-        artifact = await acreate_progress_artifact(0.0, key="rectom-progress", description="questions answered")
+        artifact = await acreate_progress_artifact(0.0, key=key, description="begun")
         while not closing.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(closing.wait(), _EVERY)
-            words = f"{run.done['answering']} of {total} questions answered"
-            await aupdate_progress_artifact(artifact, progress=100.0 * evaluation.meter.share, description=words)
+            progress, words = standing()
+            await aupdate_progress_artifact(artifact, progress=progress, description=words)
+
+
+def _standing(evaluation: Evaluation) -> tuple[float, str]:
+    run = evaluation.run
+    words = f"{run.done['answering']} of {len(run.benchmark.questions)} questions answered"
+    return 100.0 * evaluation.meter.share, words
 
 
 async def _artifacts(evaluation: Evaluation) -> None:

@@ -6,22 +6,14 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final
+from typing import Any
 
 from prefect import flow
-from prefect.artifacts import (
-    acreate_link_artifact,
-    acreate_progress_artifact,
-    acreate_table_artifact,
-    aupdate_progress_artifact,
-)
+from prefect.artifacts import acreate_link_artifact, acreate_table_artifact
 
-from flows.prefect_flow import Ended, guarded, say
+from flows.prefect_flow import Ended, follow, guarded, say
 from flows.sweep import Sweeper, figures
 from rectom.results.sweep import FAILED, FINISHED, STOPPED, Cell, Sweep
-
-#: Seconds between two updates of the progress artifact.
-_EVERY: Final = 2.0
 
 Work = Callable[[], Coroutine[Any, Any, Sweep]]
 
@@ -46,26 +38,19 @@ def _flow(sweeper: Sweeper, work: Callable[[], Awaitable[None]], ended: Ended) -
         validate_parameters=False,
     )
     async def rectom_sweep() -> None:
-        updating = asyncio.ensure_future(_progress(sweeper))
+        closing = asyncio.Event()
+        updating = asyncio.ensure_future(follow("rectom-sweep-progress", lambda: _standing(sweeper.cells), closing))
         try:
             await say(ended, work())
+            closing.set()
             await _artifacts(sweeper)
+            await updating
         finally:
             updating.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await updating
 
     return rectom_sweep
-
-
-async def _progress(sweeper: Sweeper) -> None:
-    """Keep a progress artifact up to date; a server that does not answer is no reason to stop."""
-    with contextlib.suppress(Exception):
-        artifact = await acreate_progress_artifact(0.0, key="rectom-sweep-progress", description="cells that ended")
-        while True:
-            share, words = _standing(sweeper.cells)
-            await aupdate_progress_artifact(artifact, progress=share, description=words)
-            await asyncio.sleep(_EVERY)
 
 
 def _standing(cells: tuple[Cell, ...]) -> tuple[float, str]:
@@ -78,9 +63,7 @@ def _standing(cells: tuple[Cell, ...]) -> tuple[float, str]:
 async def _artifacts(sweeper: Sweeper) -> None:
     rows = [_row(sweeper, cell) for cell in sweeper.cells]
     report = (sweeper.folder / "index.html").absolute()
-    share, words = _standing(sweeper.cells)
     with contextlib.suppress(Exception):
-        await acreate_progress_artifact(share, key="rectom-sweep-progress", description=words)
         await acreate_table_artifact(rows, key="rectom-sweep", description=f"the cells of {sweeper.name}")
         await acreate_link_artifact(report.as_uri(), key="rectom-sweep-report", link_text="the report")
 

@@ -91,7 +91,7 @@ class Sweeper:
         try:
             if not self._is_done(planned):
                 self._note(name, RUNNING)
-                await evaluate(planned.settings, self.conduct, self._showing(name), self.shared)
+                await evaluate(planned.settings, self.conduct, self.showing, self.shared, name)
             self._note(name, FINISHED)
         except Occupied:
             self._note(name, WAITING, "another process works on it")
@@ -105,9 +105,6 @@ class Sweeper:
                 raise
             self._note(name, FAILED, f"an unexpected {type(error).__name__}: {' '.join(str(error).split())}")
         return True
-
-    def _showing(self, name: str) -> Showing:
-        return lambda _run: self.showing(name)
 
     def _is_done(self, planned: Planned) -> bool:
         settings = planned.settings

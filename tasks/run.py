@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: What the keys of results hold that rest on histories in the place of states (see the ablation w/o-state).
 WITHOUT_STATES: Final[Mapping[str, str]] = {"perspectives": "histories"}
 
+#: The steps that there are without states.
+_WITHOUT_STATES: Final = ("abstract", "chain", "reduce")
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -111,11 +114,11 @@ class Run:
         """The digest of everything in the way of reading or answering that results depend on."""
         if self.method:
             return digest({"method": self.method.fields()})
-        aside = {
-            "update": self.updater and self.updater.fields(),
-            "histories": self.historian and {step: self.historian.fields(step) for step in (OBSERVE, ANSWER)},
-        }
-        return digest({"steps": {step: self.reader.fields(step) for step in STEPS}, **aside})
+        if self.historian:
+            without = {step: self.historian.fields(step) for step in (OBSERVE, ANSWER)}
+            return digest({"steps": {step: self.reader.fields(step) for step in _WITHOUT_STATES}, **without})
+        steps = {step: self.reader.fields(step) for step in STEPS}
+        return digest({"steps": steps, "update": self.updater and self.updater.fields()})
 
     def story(self, story_id: str) -> Story:
         """A story by id."""

@@ -214,6 +214,8 @@ class FakeOpenAI:
     any_model: bool = False
     first: float = 0.0
     last: float = 0.0
+    in_flight: int = 0
+    most_in_flight: int = 0
 
     @property
     def base_url(self) -> str:
@@ -241,6 +243,14 @@ class FakeOpenAI:
         return web.json_response({"calls": self.asked.total(), "span_s": self.last - self.first})
 
     async def _chat(self, request: web.Request) -> web.Response:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            return await self._completed(request)
+        finally:
+            self.in_flight -= 1
+
+    async def _completed(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.first = self.first or time.monotonic()
         if self.keep_bodies:
