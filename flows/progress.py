@@ -6,13 +6,16 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
 
 from rectom.llm import ChatClient
 from rectom.llm.budget import Budget
+from rectom.llm.stats import Stats
 from tasks.run import Run
 
 #: Seconds between two plain lines, and between two looks at the bar.
@@ -26,11 +29,60 @@ _LATELY: Final = 20.0
 _MEASURED: Final = ("abstraction", "questions", "completion", "answering")
 
 
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of a run so far: sent, found in the store, in flight, sent in a second lately, and tokens paid for."""
+
+    sent: int
+    cached: int
+    running: int
+    rate: float
+    tokens: int
+
+    def words(self) -> str:
+        """All of it."""
+        said = f"{self.sent} calls sent, {self.cached} from the store, {self.tokens:,} tokens"
+        return f"{said} · {self.running} running, {self.rate:.1f} a second" if self.sent else said
+
+    def brief(self) -> str:
+        """The same in short."""
+        return f"{self.sent} sent, {self.running} running, {self.rate:.1f}/s · {_thousands(self.tokens)} tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a run stands: `stories` read (None where a method reads none), of `questions` how many are `answered` and how
+    many of these `failed`; `calls` is None where no model is asked. `money` and `under_way` are told as they are.
+    """
+
+    questions: int
+    answered: int
+    failed: int
+    stories: int | None = None
+    calls: Calls | None = None
+    money: str = ""
+    under_way: str = ""
+
+    def words(self) -> str:
+        """All of it, for a line that has the width of the terminal."""
+        read = [] if self.stories is None else [f"{self.stories} stories read"]
+        answered = f"{self.answered} of {self.questions} questions answered"
+        failed = [f"{self.failed} failed"] if self.failed else []
+        sent = [self.calls.words(), self.money] if self.calls else []
+        return " · ".join(filter(None, [", ".join([*read, answered, *failed]), *sent, self.under_way]))
+
+    def brief(self) -> str:
+        """The same as short as it may be, for one of several lines."""
+        failed = f" {self.failed} failed" if self.failed else ""
+        sent = [self.calls.brief(), self.money] if self.calls else []
+        return " · ".join(filter(None, [f"{self.answered}/{self.questions}{failed}", *sent, self.under_way]))
+
+
 class Line(Protocol):
     """Where the progress of a run is shown."""
 
-    def show(self, share: float, words: Callable[[], str]) -> None:
-        """Show how much is done, 0 to 1, and what is to be said of it, if it is time to."""
+    def show(self, share: float, standing: Callable[[], Standing]) -> None:
+        """Show how much is done, 0 to 1, and how the run stands, if it is time to."""
         ...
 
 
@@ -44,13 +96,22 @@ class Bars:
     def __init__(self, console: Console, *, named: bool = False) -> None:
         self._console = console
         self._named = named
-        columns = (BarColumn(24), TaskProgressColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        self._bars = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+        told = TextColumn(
+            "{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        )
+        columns = (
+            BarColumn(12 if named else 24),
+            TaskProgressColumn(),
+            told,
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._bars = Progress(*columns, console=console, transient=True, expand=True)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[Line]:
         """A line for a run."""
-        title = f"{name} · " if self._named else ""
+        title = name if self._named else ""
         if not self._console.is_terminal:
             yield _Plain(self._console, title)
             return
@@ -81,11 +142,12 @@ class _Bar:
         self._task = bars.add_task(title, total=1.0)
         self._shown = 0.0
 
-    def show(self, share: float, words: Callable[[], str]) -> None:
+    def show(self, share: float, standing: Callable[[], Standing]) -> None:
         now = time.monotonic()
         if now - self._shown >= _EVERY_LOOK:
             self._shown = now
-            self._bars.update(self._task, completed=share, description=f"{self._title}{words()}")
+            words = f"{self._title} · {standing().brief()}" if self._title else standing().words()
+            self._bars.update(self._task, completed=share, description=words)
 
     def end(self) -> None:
         """Take the bar away."""
@@ -100,15 +162,14 @@ class _Plain:
         self._title = title
         self._begun = self._shown = time.monotonic()
 
-    def show(self, share: float, words: Callable[[], str]) -> None:
+    def show(self, share: float, standing: Callable[[], Standing]) -> None:
         now = time.monotonic()
         if now - self._shown < _EVERY_LINE:
             return
         self._shown = now
-        left = f" · {_time((now - self._begun) * (1 - share) / share)} left" if share else ""
-        self._console.print(
-            f"{self._title}{100 * share:.0f} % · {words()}{left}", highlight=False, markup=False, soft_wrap=True
-        )
+        left = f"{_time((now - self._begun) * (1 - share) / share)} left" if share else ""
+        told = " · ".join(filter(None, [self._title, f"{100 * share:.0f} %", standing().words(), left]))
+        self._console.print(told, highlight=False, markup=False, soft_wrap=True)
 
 
 class Meter:
@@ -139,30 +200,24 @@ class Meter:
         """Show the present state, where it is time to."""
         if self._client:
             self._pace.note(self._client.stats.sent + self._client.stats.retried)
-        self._line.show(self.share, self._words)
+        self._line.show(self.share, self._standing)
 
-    def _words(self) -> str:
+    def _standing(self) -> Standing:
         done = self._run.done
-        read = [] if self._run.method else [f"{done['abstraction']} stories read"]
-        answered = f"{done['answering']} of {self._questions} questions answered"
-        failed = [f"{self.failed} failed"] if self.failed else []
-        return " · ".join([", ".join([*read, answered, *failed]), *self._sent()])
-
-    def _sent(self) -> list[str]:
+        stories = None if self._run.method else done["abstraction"]
         if self._client is None:
-            return []
+            return Standing(self._questions, done["answering"], self.failed, stories)
         stats = self._client.stats
         tokens = stats.usage.prompt + stats.usage.completion
-        running = f"{stats.in_flight} running, {self._pace.rate:.1f} a second" if stats.sent else ""
-        said = [f"{stats.sent} calls sent, {stats.cached} from the store, {tokens:,} tokens", running, self._money()]
-        return [words for words in [*said, self._client.under_way] if words]
+        calls = Calls(stats.sent, stats.cached, stats.in_flight, self._pace.rate, tokens)
+        return Standing(
+            self._questions, done["answering"], self.failed, stories, calls, self._money(stats), self._client.under_way
+        )
 
-    def _money(self) -> str:
+    def _money(self, stats: Stats) -> str:
         prices = self._budget.prices
-        if self._client is None or prices is None:
-            return ""
-        cost = prices.cost(self._client.stats.usage, batch=self._budget.batch)
-        return "" if cost is None else f"{cost:.4f} {prices.currency}"
+        cost = prices.cost(stats.usage, batch=self._budget.batch) if prices else None
+        return f"{cost:.4f} {prices.currency}" if prices and cost is not None else ""
 
 
 class _Pace:
@@ -182,6 +237,10 @@ class _Pace:
         """Calls a second."""
         (begun, first), (ended, last) = self._noted[0], self._noted[-1]
         return (last - first) / (ended - begun) if ended > begun else 0.0
+
+
+def _thousands(number: int) -> str:
+    return f"{number / 1000:,.0f}k" if number >= 10_000 else str(number)
 
 
 def _time(seconds: float) -> str:
