@@ -2,13 +2,15 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# The other viewers that `rectom export` writes for: with them the tests open the exports, without them they skip that.
+VIEWERS := $(or $(RECTOM_VIEWERS),.venv-viewers)
 # What `make run` evaluates: a benchmark file, or stories made on the spot; and by which model: a scripted one that
 # answers by rule, or the one named here, at OPENAI_BASE_URL.
 DATA   ?= $(RECTOM_DATA)
 MODEL  ?=
 FRESH  := .rectom/stories.json
 
-.PHONY: install run test lint format lock clean
+.PHONY: install viewers run test lint format lock clean
 
 install: $(VENV)/.installed
 
@@ -16,6 +18,13 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+viewers: $(VIEWERS)/.installed
+
+$(VIEWERS)/.installed: requirements-viewers.lock
+	$(PYTHON) -m venv $(VIEWERS)
+	$(VIEWERS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-viewers.lock
 	@touch $@
 
 run: install
@@ -40,6 +49,8 @@ format: install
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --extra dev --custom-compile-command 'make lock' -o requirements.lock pyproject.toml requirements.build
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' -o requirements-viewers.lock requirements-viewers.in
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache build dist
+	rm -rf $(VENV) .venv-viewers .mypy_cache .ruff_cache build dist

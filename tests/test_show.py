@@ -234,6 +234,49 @@ def test_a_damaged_trace_is_refused_in_one_line(damage: dict[str, Any]) -> None:
         table({**told("Where does Anne really think the ball is?").to_json(), **damage})
 
 
+def with_rules(question: str = "Where does Anne really think the ball is?") -> Trace:
+    """A trace in which Anne observed nothing, beside what the rules make of the question."""
+    trace = told(question)
+    assert trace.perspectives
+    blind = {**trace.perspectives[0], "deltas": [[[], []]] * 8, "events": [False] * 8, "vantage": [None] * 8}
+    names = ("chain", "reduced", "events", "world", "perspectives", "final", "predicted")
+    fault = {"step": "state observability", "found": "nothing", "expected": "in_room(Anne,hall)", "by": "oracle"}
+    return dataclasses.replace(
+        trace,
+        perspectives=[blind, *trace.perspectives[1:]],
+        oracle={name: getattr(trace, name) for name in names},
+        fault={**fault, "line": 1, "who": "Anne"},
+    )
+
+
+def test_a_column_is_set_against_the_rules_own_of_the_same_chain() -> None:
+    drawing = Drawing.of(with_rules("Where does Anne think Bob thinks the ball is?").to_json())
+    world, anne, bob = drawing.columns
+    assert (drawing.expected(world), drawing.expected(bob)) == (world, bob)
+    expected = drawing.expected(anne)
+    assert expected
+    assert [cell.holds for cell in anne.cells] == [()] * 8
+    assert [cell.holds for cell in expected.cells[1:]] == [("red_box",)] * 6 + [("blue_bag",)]
+    assert Drawing.of(told("Where is the ball really?").to_json()).expected(world) is None
+
+
+def test_a_column_of_another_chain_length_or_kind_has_none_beside_it() -> None:
+    trace = with_rules()
+    assert trace.oracle
+    (anne,), world = trace.oracle["perspectives"], trace.oracle["world"]
+    empty: dict[str, Any] = {"deltas": [], "events": [], "vantage": []}
+    others: list[dict[str, Any]] = [
+        {"perspectives": [{**anne, "chain": ["Bob"]}]},
+        {"events": [], "world": {**world, **empty}, "perspectives": [{**anne, **empty}]},
+        {"world": without_states().world, "perspectives": [{**(without_states().world or {}), "chain": ["Anne"]}]},
+    ]
+    for other in others:
+        drawing = Drawing.of(dataclasses.replace(trace, oracle={**trace.oracle, **other}).to_json())
+        assert drawing.rules
+        assert len(drawing.rules.columns) == 2
+        assert drawing.expected(drawing.columns[1]) is None
+
+
 # What the terminal shows.
 
 
@@ -319,3 +362,17 @@ def test_markup_and_escapes_of_a_story_are_shown_as_they_are() -> None:
 def test_a_question_without_a_label_is_neither_right_nor_wrong() -> None:
     shown = screen(dataclasses.replace(told("Where is the ball really?"), gold=None))
     assert "green_treasure_chest; there is no label" in shown
+
+
+def test_what_went_wrong_is_told_and_what_the_rules_have_stands_in_the_cell() -> None:
+    shown = screen(with_rules(), 140)
+    assert "at state observability, line 1, Anne: nothing; the rules say in_room(Anne,hall)" in shown
+    assert ". nothing" in shown
+    assert "✗ red_box" in shown
+    assert "✗ blue_bag" in shown
+    assert "✗ what the rules have instead" in shown
+    checked = {**(with_rules().fault or {}), "by": "verify", "line": None, "who": None}
+    assert "at state observability: nothing; the check asks for in_room" in screen(
+        dataclasses.replace(with_rules(), fault=checked), 140
+    )
+    assert "✗" not in screen(told("Where does Anne really think the ball is?"))

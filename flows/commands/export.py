@@ -18,7 +18,9 @@ _LOG: Final = ".eval"
 
 @click.command(name="export", short_help="Write runs for other programs: CSV, Parquet, datasets, inspect.")
 @click.argument("names", nargs=-1, required=True, metavar="RUN...")
-@click.option("--to", "form", type=click.Choice(["csv", "parquet", "datasets", "inspect"]), required=True, help="In what form.")
+@click.option(
+    "--to", "form", type=click.Choice(["csv", "parquet", "datasets", "inspect"]), required=True, help="In what form."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -68,7 +70,7 @@ def _found(name: str, place: Path) -> list[Path]:
             return _cells(folder)
         if (folder / "manifest.json").is_file():
             return [folder]
-    known = sorted(file.parent.name for what in ("manifest.json", sweep.FILE) for file in place.glob(f"*/{what}"))
+    known = sorted({file.parent.name for what in ("manifest.json", sweep.FILE) for file in place.glob(f"*/{what}")})
     more = ", …" if len(known) > 8 else ""
     raise DataError(f"there is no run or sweep {name} in {place}; there are {', '.join(known[:8]) or 'none'}{more}")
 

@@ -72,7 +72,8 @@ class Drawing:
 
     `lines` and `events` are parallel where there are events; an event is its facts in the paper's notation, signed.
     `thing` is the object asked for, None if the question does not say. `missing` are the characters whose
-    perspectives were not built. `histories` tells that the perspectives are histories, without states.
+    perspectives were not built. `histories` tells that the perspectives are histories, without states. `rules` is what
+    the rules make of the same question, drawn of the same object, where the trace tells it.
     """
 
     thing: str | None
@@ -81,6 +82,14 @@ class Drawing:
     columns: tuple[Column, ...]
     missing: tuple[str, ...]
     histories: bool = False
+    rules: Drawing | None = None
+
+    def expected(self, column: Column) -> Column | None:
+        """The rules' own column of the same chain, where there is one that can be compared, step by step."""
+        if self.rules is None or self.rules.histories != self.histories:
+            return None
+        alike = (one for one in self.rules.columns if one.chain == column.chain)
+        return next((one for one in alike if len(one.cells) == len(column.cells)), None)
 
     @classmethod
     def of(cls, trace: Mapping[str, Any]) -> Drawing:
@@ -107,7 +116,13 @@ def _draw(trace: Mapping[str, Any]) -> Drawing:
         tuple(_history(data) if is_history(data) else _column(data, events, thing) for data in perspectives),
         tuple((trace.get("chain") or ())[built:]),
         is_history(world) if world else False,
+        _draw_rules(trace, trace["oracle"]) if trace.get("oracle") else None,
     )
+
+
+def _draw_rules(trace: Mapping[str, Any], oracle: Mapping[str, Any]) -> Drawing:
+    """What the rules make of it, of the object that the trace itself asks for, so that cells can be compared."""
+    return _draw({**trace, **oracle, "reduced": trace.get("reduced"), "oracle": None})
 
 
 def _thing(trace: Mapping[str, Any]) -> str | None:

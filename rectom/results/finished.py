@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from rectom.benchmarks.rows import checked, json_lines
 from rectom.errors import DataError
 from rectom.results.folder import RunFolder
+from rectom.results.outcome import digest_of_asked
 
 _MEND = "run the same command again to mend it"
 
@@ -27,7 +28,9 @@ class Answered:
 
     `key` is a digest of everything asked: benchmark, permutation, ids, stories, questions, options and labels. `score`
     is the share of the `tries` that are right, 0 to 1; `failed` how many of them ended without an answer, which is
-    wrong. `calls` and `tokens` are the mean of the tries, as if no question had shared anything.
+    wrong. `calls` and `tokens` are the mean of the tries, as if no question had shared anything. `name` is the
+    question's in its benchmark, whatever is permuted in it, `group` its kind. `failed_steps` and `faults` are the steps
+    at which tries failed, and went wrong as far as that is known: one entry each.
     """
 
     key: str
@@ -38,6 +41,10 @@ class Answered:
     failed: int
     calls: float
     tokens: float
+    name: str = ""
+    group: str = ""
+    failed_steps: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +90,17 @@ class Finished:
 
     @classmethod
     def read(cls, folder: Path) -> Finished:
-        """Read a run folder. Raises DataError, naming the run, if it is missing, unfinished or damaged."""
+        """Read a run folder. Raises DataError, naming the run, if it is missing, unfinished or damaged.
+
+        The traces, which are large, are read only of runs whose results do not tell what was asked.
+        """
         run = RunFolder(folder)
         raw = run.manifest()
         if (state := raw.get("state", "damaged")) != "finished":
-            raise DataError(f"{folder} is not finished but {state}: run its command to the end, then compare")
+            raise DataError(f"{folder} is not finished but {state}: run its command to the end first")
         told = _manifest(raw, folder / "manifest.json")
-        lines, asked = _read(folder / "results.jsonl", _Line), _read(folder / "traces.jsonl", _Asked)
+        lines = _read(folder / "results.jsonl", _Line)
+        asked = _asked(folder, lines)
         right = sum(line.correct for line in lines.values())
         if lines.keys() != asked.keys() or (len(lines), right) != (told.summary.questions, told.summary.correct):
             raise DataError(f"{folder} is damaged: its files do not agree on the questions and answers; {_MEND}")
@@ -150,7 +161,10 @@ class _Line(_Row):
     failed_step: str | None
     calls: int
     tokens: int
+    group: str = ""
     ballot: str = ""
+    asked: str = ""
+    fault: str = ""
 
 
 class _Asked(_Row):
@@ -187,14 +201,22 @@ def _read(path: Path, model: type[R]) -> dict[str, R]:
     return found
 
 
-def _questions(settings: _Settings, lines: Mapping[str, _Line], asked: Mapping[str, _Asked]) -> Iterator[Answered]:
+def _asked(folder: Path, lines: Mapping[str, _Line]) -> dict[str, str]:
+    """The digest of what was asked, by id."""
+    if all(line.asked for line in lines.values()):
+        return {line.id: line.asked for line in lines.values()}
+    traces = _read(folder / "traces.jsonl", _Asked)
+    return {name: digest_of_asked(one.question, one.choices, one.lines, one.gold) for name, one in traces.items()}
+
+
+def _questions(settings: _Settings, lines: Mapping[str, _Line], asked: Mapping[str, str]) -> Iterator[Answered]:
     """The questions in the order of the file."""
     groups: dict[str, list[_Line]] = {}
     for line in lines.values():
         groups.setdefault(_bare(line.ballot or line.id, settings), []).append(line)
     benchmark = [settings.benchmark.partition("/")[0], *settings.benchmark.split("+")[1:]]
-    for tries in groups.values():
-        texts = {_bare(line.id, settings): asked[line.id].model_dump(exclude={"id"}) for line in tries}
+    for name, tries in groups.items():
+        texts = {_bare(line.id, settings): asked[line.id] for line in tries}
         yield Answered(
             sha256(orjson.dumps([benchmark, texts], option=orjson.OPT_SORT_KEYS)).hexdigest(),
             tries[0].story_id,
@@ -204,6 +226,10 @@ def _questions(settings: _Settings, lines: Mapping[str, _Line], asked: Mapping[s
             sum(line.failed_step is not None for line in tries),
             _mean(line.calls for line in tries),
             _mean(line.tokens for line in tries),
+            name,
+            tries[0].group,
+            tuple(line.failed_step for line in tries if line.failed_step is not None),
+            tuple(line.fault for line in tries if line.fault),
         )
 
 

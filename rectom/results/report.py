@@ -1,20 +1,29 @@
-"""The page of a run: one HTML file that needs no network and shows how each answer came about."""
+"""The page of a run, or of several: HTML files that need no network and show how each answer came about."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
+from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import quote
 
-import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from rectom.results.drawing import Drawing
-from rectom.results.outcome import Outcome, Trace
+from rectom.results.attribution import FAULTS
+from rectom.results.page_data import index_of, kind_of, pack, parts_of
+from rectom.results.paged import Asked, Paged, questions_of
 from rectom.results.summary import Score, by_order, failures
+
+__all__ = ["Paged", "pages"]
+
+#: The scripts of the page, in their order; together they are one.
+_SCRIPTS: Final = ("nodes", "data", "address", "filters", "list", "perspectives", "calls", "answer", "main")
 
 #: What the counts of the summary line mean.
 _CALLS: Final = {
@@ -38,46 +47,146 @@ _TOLD: Final = frozenset({"benchmark", "limit", "method", "rules", "readers", "m
 }
 
 
-def page(
-    line: Mapping[str, Any], settings: Mapping[str, Any], outcomes: Sequence[Outcome], traces: Sequence[Trace]
-) -> str:
-    """The page. `line` is the summary line, `settings` those of the manifest, a trace goes with each outcome.
+def pages(runs: Sequence[Paged], name: str = "report", *, most: int = 400) -> dict[str, bytes]:
+    """The page of one run, or of several that are shown beside each other: file names and what goes into them.
+
+    There is one file, `report.html`, and as many more (`report-2.html`, …) as it takes that none holds more than `most`
+    questions or is larger than 5 MB. Each stands by itself and leads to the others. What is chosen stands in the
+    address: `q`, the id of a question; the filters `order` (`-` for none), `outcome` (`right`, `wrong`, `failed`,
+    `failed:STEP`, `disagree`), `fault` (one of `FAULTS`), `group`, `method`, `run` and `text`; `show` and `beside`, the
+    runs shown; `call`, the first 12 letters of a call's key. `report.html#fault=abstraction&order=3` is a table's link.
 
     Whatever comes from a story, a model or a file is escaped or reaches the page as text. Raises DataError for a
     trace that cannot be read.
     """
-    return _template().render(
-        title="RecToM" if line["method"].startswith("rectom") else line["method"],
-        line=line,
-        settings=list(_in_words(settings)),
-        scores=[*by_order(outcomes).items(), ("all", Score.of(outcomes))],
-        overall=Score.of(outcomes),
-        failures=failures(outcomes),
-        kinds={kind: sum(_kind(outcome) == kind for outcome in outcomes) for kind in ("right", "wrong", "failed")},
-        calls=_CALLS,
-        tokens=_TOKENS,
-        data=_embedded(_data(outcomes, traces)),
-    )
+    runs = _told_apart(runs)
+    questions = questions_of(runs)
+    parts = parts_of(runs, questions, most)
+    held = [part for part, _ in parts]
+    names = [f"{name}{f'-{number}' if number > 1 else ''}.html" for number in range(1, len(parts) + 1)]
+    common = _common(runs, questions) | {"parts": list(map(_Part, names, held)), "files": names}
+    return {
+        names[here]: _template()
+        .render(**common, here=here, data=packed, index=pack(index_of(held, names, here)))
+        .encode()
+        for here, (_, packed) in enumerate(parts)
+    }
+
+
+def _told_apart(runs: Sequence[Paged]) -> list[Paged]:
+    """Runs whose names differ: the second of a name gets a number."""
+    seen: Counter[str] = Counter()
+    found = []
+    for run in runs:
+        seen[run.name] += 1
+        found.append(replace(run, name=f"{run.name} ({seen[run.name]})") if seen[run.name] > 1 else run)
+    return found
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A file of several, and the questions in it."""
+
+    file: str
+    questions: Sequence[Asked]
+
+    @property
+    def link(self) -> str:
+        """The address of the file, for one beside it."""
+        return quote(self.file)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the head of the page tells of a run."""
+
+    run: Paged
+
+    @property
+    def title(self) -> str:
+        line = self.run.line
+        method = "RecToM" if line["method"].startswith("rectom") else line["method"]
+        return f"{method} on {line['benchmark']}/{line['subset']} with {line['model']}"
+
+    @property
+    def scores(self) -> list[tuple[str, Score]]:
+        return [*by_order(self.run.outcomes).items(), ("all", self.overall)]
+
+    @property
+    def overall(self) -> Score:
+        return Score.of(self.run.outcomes)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        return failures(self.run.outcomes)
+
+    @property
+    def faults(self) -> dict[str, int]:
+        return _in_order(Counter(outcome.fault for outcome in self.run.outcomes if outcome.fault))
+
+    @property
+    def settings(self) -> list[tuple[str, str]]:
+        return list(_in_words(self.run.settings))
+
+
+def _in_order(faults: Counter[str]) -> dict[str, int]:
+    return {step: faults[step] for step in [*FAULTS, *sorted(faults.keys() - {*FAULTS})] if faults[step]}
+
+
+def _common(runs: Sequence[Paged], questions: Sequence[Asked]) -> dict[str, Any]:
+    """What all parts of a page say."""
+    told = [_Told(run) for run in runs]
+    benchmarks = dict.fromkeys(f"{run.line['benchmark']}/{run.line['subset']}" for run in runs)
+    title = told[0].title if len(told) == 1 else f"{len(told)} runs on {', '.join(benchmarks)}"
+    return {"title": title, "runs": told, "total": len(questions), "choices": _choices(runs, questions)} | {
+        "calls": _CALLS,
+        "tokens": _TOKENS,
+    }
+
+
+def _choices(runs: Sequence[Paged], questions: Sequence[Asked]) -> dict[str, dict[str, int]]:
+    """The filters, each with its values and how many questions have them; in how many runs does not matter."""
+    kinds, steps, faults = Counter[str](), Counter[str](), Counter[str]()
+    for asked in questions:
+        outcomes = [answer[0] for answer in asked.answers if answer]
+        kinds.update({kind_of(outcome) for outcome in outcomes})
+        steps.update({outcome.failed_step for outcome in outcomes if outcome.failed_step})
+        faults.update({outcome.fault for outcome in outcomes if outcome.fault})
+    first = [asked.first[0] for asked in questions]
+    return {
+        "order": {order: score.questions for order, score in by_order(first).items()},
+        "outcome": {kind: kinds[kind] for kind in ("right", "wrong", "failed")}
+        | {f"failed:{step}": count for step, count in steps.most_common()},
+        "fault": _in_order(faults),
+        "group": dict(sorted(Counter(outcome.group for outcome in first if outcome.group).items())),
+        "method": dict(Counter(run.line["method"] for run in runs)),
+        "run": {run.name: len(run.outcomes) for run in runs},
+    }
 
 
 @cache
 def _template() -> Template:
-    loader = PackageLoader("rectom.results", "")
+    loader = PackageLoader("rectom.results", "page")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"csp_hash": _csp_hash, "percent": lambda share: f"{100 * share:.1f}"}
-    return environment.get_template("report.html.j2")
+    environment.globals |= {"script": Markup(_script()), "style": Markup(_file("style.css"))}  # noqa: S704
+    return environment.get_template("page.html.j2")
+
+
+def _script() -> str:
+    """The whole script, in a scope of its own."""
+    return "\n".join(['"use strict";', "(() => {", *(_file(f"{name}.js") for name in _SCRIPTS), "})();", ""])
+
+
+def _file(name: str) -> str:
+    return (files("rectom.results") / "page" / name).read_text("utf-8")
 
 
 def _csp_hash(script: str) -> str:
     """The source expression that lets exactly this script run, and no other."""
     return f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'"
-
-
-def _embedded(data: Mapping[str, Any]) -> Markup:
-    """JSON that can stand in a script element: nothing in it can end the element or begin a comment."""
-    return Markup(orjson.dumps(data).decode().replace("<", "\\u003c"))  # noqa: S704
 
 
 def _in_words(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -127,73 +236,3 @@ def _sampling(settings: Mapping[str, Any]) -> str:
     names = {"temperature": "temperature", "top_p": "top-p", "top_k": "top-k", "max_tokens": "at most tokens"}
     given = [f"{said} {settings[name]}" for name, said in names.items() if settings.get(name) is not None]
     return ", ".join(given) or "as the server does by default"
-
-
-class _Pool(list[Any]):
-    """Values, each different one once; pages stay small because most cells and columns are alike."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._places: dict[bytes, int] = {}
-
-    def place(self, value: Any) -> int:
-        """The place of a value, which is added if it is new."""
-        place = self._places.setdefault(orjson.dumps(value), len(self))
-        if place == len(self):
-            self.append(value)
-        return place
-
-
-def _data(outcomes: Iterable[Outcome], traces: Iterable[Trace]) -> dict[str, Any]:
-    """`{"cells", "columns", "stories", "questions"}`; questions name columns and stories by place, columns cells.
-
-    A cell is `[mark, where, holds, changes]`, a column `[chain, cells, final]`, a story `[lines, events]`.
-    """
-    cells, columns, stories = _Pool(), _Pool(), _Pool()
-    questions = []
-    for outcome, trace in zip(outcomes, traces, strict=True):
-        drawing = Drawing.of(trace.to_json())
-        placed = [
-            columns.place(
-                [
-                    column.chain,
-                    [cells.place([cell.mark, cell.where, cell.holds, cell.changes]) for cell in column.cells],
-                    column.final,
-                ]
-            )
-            for column in drawing.columns
-        ]
-        questions.append(
-            {
-                "id": trace.id,
-                "order": outcome.order,
-                "kind": _kind(outcome),
-                "text": trace.question,
-                "choices": trace.choices,
-                "gold": outcome.gold,
-                "predicted": outcome.predicted,
-                "failure": [trace.failure["step"], trace.failure["why"]] if trace.failure else None,
-                "tokens": outcome.tokens,
-                "chain": trace.chain,
-                "reduced": trace.reduced,
-                "thing": drawing.thing,
-                "histories": drawing.histories,
-                "missing": drawing.missing,
-                "story_id": trace.story_id,
-                "story": stories.place([drawing.lines, drawing.events]),
-                "columns": placed,
-                "calls": list(map(_call, trace.calls)),
-            }
-        )
-    return {"cells": cells, "columns": columns, "stories": stories, "questions": questions}
-
-
-def _kind(outcome: Outcome) -> str:
-    if outcome.failed_step:
-        return "failed"
-    return "right" if outcome.correct else "wrong"
-
-
-def _call(call: Mapping[str, Any]) -> list[Any]:
-    names = ("step", "source", "prompt", "completion", "cached", "latency_s", "outcome")
-    return [*(call[name] for name in names), call["key"][:12]]

@@ -31,6 +31,7 @@ _LEGEND: Final = (
     "o observed (from the room named)   h heard of the event   . inherited\n"
     "! revised by what was heard   + came   - went   @room who is there"
 )
+_LEGEND_OF_RULES: Final = "\n✗ what the rules have instead"
 _LEGEND_OF_HISTORIES: Final = "o observed: the event is in the history   . not observed: the history is as before"
 
 
@@ -42,6 +43,7 @@ def table(trace: Mapping[str, Any]) -> RenderableType:
     """
     drawing = Drawing.of(trace)
     legend = _LEGEND_OF_HISTORIES if drawing.histories else _LEGEND
+    legend += _LEGEND_OF_RULES if drawing.rules else ""
     parts: list[RenderableType] = [_header(trace), "", _Steps(drawing), Text(legend, style="dim")]
     if drawing.missing:
         parts.append(Text(f"Not built: the perspectives of {', '.join(drawing.missing)}.", style="bold red"))
@@ -59,13 +61,14 @@ def _header(trace: Mapping[str, Any]) -> Table:
         "Reduced": trace.get("reduced") or "not reduced",
         "Answer": _verdict(trace),
         "Failed at": f"{failure['step']}: {failure['why']}" if failure else "",
+        "Went wrong": _fault(trace["fault"]) if trace.get("fault") else "",
     }
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, text in fields.items():
         if text:
-            grid.add_row(name, Text(text, style="bold red" if name == "Failed at" else ""))
+            grid.add_row(name, Text(text, style="bold red" if name in {"Failed at", "Went wrong"} else ""))
     return grid
 
 
@@ -76,6 +79,14 @@ def _verdict(trace: Mapping[str, Any]) -> str:
     if gold is None:
         return f"{predicted}; there is no label"
     return f"{predicted}, right" if predicted == gold else f"{predicted}, wrong: the label is {gold}"
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    """Where a wrong answer went wrong, in words."""
+    line, who = fault.get("line"), fault.get("who")
+    place = ", ".join(filter(None, [f"at {fault['step']}", f"line {line}" if line else "", who]))
+    told = "the check asks for" if fault.get("by") == "verify" else "the rules say"
+    return f"{place}: {fault['found']}; {told} {fault['expected']}"
 
 
 @dataclass(frozen=True)
@@ -105,8 +116,14 @@ class _Steps:
         for column in columns:
             grid.add_column(_head(column, each), _foot(column, each), width=each, overflow="fold")
         for step, line in enumerate(self.drawing.lines):
-            grid.add_row(str(step + 1), self._line(step, line, story), *_cells(columns, step, each))
+            grid.add_row(str(step + 1), self._line(step, line, story), *self._cells(columns, step, each))
         return grid
+
+    def _cells(self, columns: Sequence[Column], step: int, width: int) -> Iterator[Text]:
+        for column in columns:
+            cells, rules = column.cells, (self.drawing.expected(column) or column).cells
+            before = cells[step - 1] if step else None
+            yield _cell(cells[step], before, rules[step], width) if step < len(cells) else Text("")
 
     def _line(self, step: int, line: str, width: int) -> Text:
         """The line, and its event where the changes of the world do not show it."""
@@ -130,19 +147,17 @@ def _foot(column: Column, width: int) -> Text:
     return _lines([(", ".join(column.answer) or "nothing", "bold")], width)
 
 
-def _cells(columns: Sequence[Column], step: int, width: int) -> Iterator[Text]:
-    for column in columns:
-        before = column.cells[step - 1] if step else None
-        yield _cell(column.cells[step], before, width) if step < len(column.cells) else Text("")
-
-
-def _cell(cell: Cell, before: Cell | None, width: int) -> Text:
+def _cell(cell: Cell, before: Cell | None, rule: Cell, width: int) -> Text:
+    """A cell, and below it what the rules' cell holds, where they differ in that."""
     style = _STYLES[cell.mark]
     indent = "" if cell.mark is Mark.WORLD else f"{cell.mark} "
     lines = [(f"{indent}{', '.join(cell.holds) or 'nothing'}", style)]
     if cell.where and not (before and before.where == cell.where):
         lines.append((f"  from {cell.where}", style))
-    return _lines([*lines, *((f"  {change}", _SIGNS[change[0]]) for change in cell.changes)], width)
+    lines += [(f"  {change}", _SIGNS[change[0]]) for change in cell.changes]
+    if rule.holds != cell.holds:
+        lines.append((f"✗ {', '.join(rule.holds) or 'nothing'}", "red"))
+    return _lines(lines, width)
 
 
 def _lines(texts: Iterable[tuple[str, str]], width: int) -> Text:
