@@ -88,20 +88,18 @@ class Evaluated:
     unpermuted: Mapping[str, Any] | None = None
 
 
-def load_benchmark(settings: Settings, shared: Shared | None = None) -> Benchmark:
-    """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError.
-
-    Runs side by side that `shared` is for read it once.
-    """
+def benchmark_of(settings: Settings, shared: Shared | None) -> Benchmark:
+    """The benchmark of a run; runs side by side read it once. Raises as `load_benchmark` does."""
     if shared is None:
-        return _load(settings)
+        return load_benchmark(settings)
     asked = (settings.benchmark, settings.subset, settings.data, settings.permuted, settings.seed, settings.limit)
     if asked not in shared.benchmarks:
-        shared.benchmarks[asked] = _load(settings)
+        shared.benchmarks[asked] = load_benchmark(settings)
     return shared.benchmarks[asked]
 
 
-def _load(settings: Settings) -> Benchmark:
+def load_benchmark(settings: Settings) -> Benchmark:
+    """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
     # Before the cut, since all questions about a story say whom it is about.
     benchmark = permute(benchmark, settings.permuted, settings.seed)
@@ -121,7 +119,7 @@ async def evaluate(
     `showing` gives the line that tells of the progress, by the `title`, which is the run's name unless it is given.
     `shared` is for runs side by side.
     """
-    benchmark = load_benchmark(settings, shared)
+    benchmark = benchmark_of(settings, shared)
     folder = RunFolder(settings.runs / settings.run_name(benchmark.digest))
     described = {**settings.fields(), "data": benchmark.digest}
     begun = time.monotonic()

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from cache import digest
-from flows.evaluate import load_benchmark, up_to_date
+from flows.evaluate import benchmark_of, up_to_date
 from flows.matrix import Planned
 from flows.model import method_of, reader_of
 from flows.pipeline import pipeline, run_plainly, shards
@@ -73,7 +73,7 @@ class Planner:
         """What a cell would come to."""
         settings = planned.settings
         try:
-            benchmark = load_benchmark(settings, self.shared)
+            benchmark = benchmark_of(settings, self.shared)
             return await self._of(planned, benchmark)
         except RectomError as error:
             return Estimate(planned.cell, FAILED, why=str(error))

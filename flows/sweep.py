@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cache import CacheError
-from flows.evaluate import Conduct, evaluate, load_benchmark, up_to_date
+from flows.evaluate import Conduct, benchmark_of, evaluate, up_to_date
 from flows.matrix import Planned
 from flows.progress import Showing
 from flows.shared import Shared
@@ -72,7 +72,7 @@ class Sweeper:
     def _placed(self, planned: Planned) -> Cell:
         """A cell with the name of its run; a cell whose data are not there has failed before it began."""
         try:
-            benchmark = load_benchmark(planned.settings, self.shared)
+            benchmark = benchmark_of(planned.settings, self.shared)
             return replace(planned.cell, run=planned.settings.run_name(benchmark.digest))
         except RectomError as error:
             return replace(planned.cell, state=FAILED, why=str(error))
@@ -108,7 +108,7 @@ class Sweeper:
 
     def _is_done(self, planned: Planned) -> bool:
         settings = planned.settings
-        benchmark = load_benchmark(settings, self.shared)
+        benchmark = benchmark_of(settings, self.shared)
         manifest = RunFolder(settings.runs / self._cells[planned.cell.name].run).before()
         failed = (manifest or {}).get("summary", {}).get("failed", 0)
         again = settings.forced or ((self.retry or settings.retry_failed) and failed)

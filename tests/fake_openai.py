@@ -260,22 +260,22 @@ class FakeOpenAI:
         if not self.any_model and body["model"] not in {self.model, "scripted"}:
             error = {"message": f"The model `{body['model']}` does not exist", "code": "model_not_found"}
             return web.json_response({"error": error}, status=404)
-        step, text = self._answer(body)
-        self.asked[step] += 1
-        reply = self._completion(body, text)
+        reply = self._completion(body, self._answer(body))
         self.last = time.monotonic()
         return web.json_response(reply)
 
-    def _answer(self, body: dict[str, Any]) -> tuple[str, str]:
-        """The step that a request is for, and the reply's text."""
+    def _answer(self, body: dict[str, Any]) -> str:
+        """The text of the reply to a request, which is counted by its step."""
         from tests import scripted_methods  # which asks this server itself
 
         messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
         request = ChatRequest(ModelId(body["model"]), messages)
         if scripted_methods.knows(request):
-            return scripted_methods.step_of(request)[1], scripted_methods.by_rule(request)
+            self.asked[scripted_methods.step_of(request)[1]] += 1
+            return scripted_methods.by_rule(request)
         step = body["response_format"]["json_schema"]["name"]
-        return step, json.dumps(self._reply(step, body))
+        self.asked[step] += 1
+        return json.dumps(self._reply(step, body))
 
     def _reply(self, step: str, body: dict[str, Any]) -> Any:
         system, user = body["messages"][0]["content"], body["messages"][1]["content"]

@@ -179,7 +179,7 @@ def test_an_error_is_one_line_that_says_what_to_do(lab: Lab, change: Change, wor
     ("target", "words"),
     [
         ("hitom/nosuch", "hitom has no subset 'nosuch'; it has 400"),
-        ("tomato", "there is no benchmark 'tomato'; there are hitom, bigtom"),
+        ("tomato", "there is no benchmark 'tomato'; there are hitom, fresh, bigtom"),
     ],
 )
 def test_a_benchmark_that_there_is_not_is_named(lab: Lab, target: str, words: str) -> None:

@@ -19,9 +19,10 @@ LINE = ["run", "benchmark", "subset", "method", "model", "questions", "correct",
 LINE += ["calls", "tokens", "wall_s"]
 CALLS = ["sent", "cached", "shared", "retried"]
 TOKENS = ["prompt", "completion", "reasoning", "cached", "billed", "standalone"]
-RESULT = (
-    "id story_id order gold predicted correct failed_step calls tokens group ballot gold_class predicted_class".split()
-)
+RESULT = [
+    *"id story_id order gold predicted correct failed_step calls tokens group ballot".split(),
+    *"gold_class predicted_class asked fault".split(),
+]
 
 
 @pytest.fixture(scope="module")
@@ -312,7 +313,7 @@ def test_the_folder_holds_all_that_it_should_and_says_that_it_ended(tmp_path: Pa
     folder = done.report.parent
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     tables = {f"tables/{name}.{kind}" for name in ("accuracy", "steps") for kind in ("md", "csv", "tex")}
-    assert names == {"manifest.json", "results.jsonl", "traces.jsonl", "report.html", "lock", *tables}
+    assert names == {"manifest.json", "results.jsonl", "traces.jsonl", "calls.jsonl.gz", "report.html", "lock", *tables}
     manifest = RunFolder(folder).manifest()
     assert manifest["state"] == "finished"
     assert manifest["summary"] == done.line
@@ -389,7 +390,7 @@ def test_data_that_is_not_there_is_named(tmp_path: Path, data: Path, changes: di
 
 
 def test_another_benchmark_is_named(tmp_path: Path, data: Path) -> None:
-    with pytest.raises(DataError, match="there is no benchmark 'tomato'; there are hitom, bigtom"):
+    with pytest.raises(DataError, match="there is no benchmark 'tomato'; there are hitom, fresh, bigtom"):
         Lab(tmp_path, data).run(benchmark="tomato")
 
 

@@ -85,8 +85,8 @@ def test_the_end_of_a_run_writes_each_question_once_in_order(tmp_path: Path) -> 
 def test_results_have_the_fields_that_scripts_read(tmp_path: Path) -> None:
     begun(tmp_path, "a")
     line = orjson.loads((tmp_path / "results.jsonl").read_bytes())
-    fields = "id story_id order gold predicted correct failed_step calls tokens group ballot gold_class predicted_class"
-    assert list(line) == fields.split()
+    fields = "id story_id order gold predicted correct failed_step calls tokens group ballot"
+    assert list(line) == [*fields.split(), "gold_class", "predicted_class", "asked", "fault"]
 
 
 def test_the_same_settings_take_a_run_up(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tests.cases import KINDS
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import SMALL, SMALL_QUESTIONS, Lab, change_prompt, computed, serving, verdicts_of, write_stories
 from tests.test_reader_rules import WRONG_LABELS
+from tests.test_report import Page
 
 OFF: dict[str, Any] = {"state": "off"}
 
@@ -181,7 +182,7 @@ def test_the_run_and_its_page_say_it_and_draw_histories(lab: Lab) -> None:
     assert ".rectom-state=off.fake." in done.line["run"]
     page = done.report.read_text()
     assert "<dt>state</dt><dd>off</dd>" in page
-    assert '"events 1-2"' in page
+    assert "events 1-2" in str(Page(page).data["cells"])
     trace = next(trace for trace in lab.traces(done).values() if len(trace["chain"]) == 2)
     drawing = Drawing.of(trace)
     assert drawing.histories
