@@ -17,7 +17,7 @@ from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
 
 #: Bump when a reply changes its meaning: cached stage results are found by it.
-VERSION = 1
+VERSION = 2
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
@@ -50,7 +50,9 @@ def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
 def abstraction(words: Vocabulary, count: int, more: Sequence[str] = ()) -> ReplyModel:
     """`{"steps": [...]}`: an entry for each of `count` lines, persistent or transient; `more` are further facts."""
     presence, location = world_facts(words)
-    facts = _list_of(one_of([] if words.open else [*presence, *location, *more]))
+    values = [*presence, *location, *more]
+    # Where the lines name too little to form a fact there is none: a model that may say anything makes one up.
+    facts = _list_of(str if words.open else one_of(values), most=None if words.open or values else 0)
     who = one_of(words.characters)
     line = Annotated[int, Field(ge=1, le=count)]
     kinds: list[ReplyModel] = [
@@ -63,7 +65,7 @@ def abstraction(words: Vocabulary, count: int, more: Sequence[str] = ()) -> Repl
             removed_facts=facts,
         )
     ]
-    if words.open or words.objects or not words.characters:
+    if words.open or (words.characters and location):
         said: dict[str, Any] = {"fact": (one_of(location), ...)}
         kinds += [
             _transient("PublicClaim", line, {"event": (_word("public_claim"), ...), "speaker": (who, ...), **said}),
