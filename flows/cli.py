@@ -25,12 +25,14 @@ COMMANDS: Final = {
     "explain": ("flows.commands.explain", "Say what a run would compute, and why; send nothing."),
     "show": ("flows.commands.show", "Show how the answer to one question came about."),
     "compare": ("flows.commands.compare", "Compare runs over the same questions."),
+    "report": ("flows.commands.report", "The paper's tables from runs and sweeps."),
     "export": ("flows.commands.export", "Write runs for other programs: CSV, Parquet, datasets, inspect."),
     "ask": ("flows.commands.ask", "Ask a question about a story of your own."),
     "generate": ("flows.commands.generate", "Write fresh stories that no model has seen."),
     "data": ("flows.commands.data", "The benchmarks: list, get, show, audit."),
     "models": ("flows.commands.models", "The declared models: list, check."),
     "cache": ("flows.commands.cache", "The store: stats, verify, prune, export, import."),
+    "serve": ("flows.commands.serve", "Serve a model from a GGUF file."),
     "server": ("flows.commands.server", "A Prefect server for the night: start, stop, status."),
 }
 

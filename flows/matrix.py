@@ -18,7 +18,8 @@
     model = "gpt-5.4"
     benchmark = "tomi"
 
-Options are those of `rectom run` by their long names. An entry that is a text is the model, method or benchmark alone.
+Options are those of `rectom run` by their long names; `false` takes one of the defaults back. An entry that is a text
+is the model, method or benchmark alone.
 """
 
 from __future__ import annotations
@@ -42,7 +43,12 @@ from rectom.errors import RectomError, SettingsError
 from rectom.results.sweep import Cell
 
 #: Options that belong to the sweep as a whole.
-_OF_THE_SWEEP: Final = frozenset({"name", "runs", "cache", "plain", "json", "seed", "draw"})
+_OF_THE_SWEEP: Final = frozenset({"name", "runs", "cache", "plain", "json", "seed", "draw", "help"})
+
+#: The options of `rectom run` by their long names.
+_OPTIONS: Final = {
+    name.removeprefix("--"): option for option in run.params if isinstance(option, click.Option) for name in option.opts
+}
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -50,7 +56,7 @@ T = TypeVar("T", bound=BaseModel)
 class _Entry(BaseModel):
     """An entry of a list: its label, its priority (larger ones are begun first), and options of `rectom run`."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
 
     label: str = ""
     priority: int = 0
@@ -62,13 +68,15 @@ class _Entry(BaseModel):
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.replace("_", "-"))
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, alias_generator=lambda name: name.replace("_", "-")
+    )
 
 
 class _Spending(_Strict):
     max_calls: int | None = Field(default=None, ge=0)
     max_tokens_total: int | None = Field(default=None, ge=0)
-    max_cost: Decimal | None = Field(default=None, ge=0)
+    max_cost: Decimal | None = Field(default=None, ge=0, strict=False)
 
 
 class _Skip(_Strict):
@@ -161,7 +169,8 @@ def _method(options: Mapping[str, Any]) -> str:
     """What a method without a label is called: the paper's name, where it is one of its ablations."""
     name = str(options.get("method", "rectom"))
     ablation = {MODEL: "w/o-det", OFF: "w/o-state"}
-    found = [ablation[value] for value in (options.get("update"), options.get("state")) if value in ablation]
+    given = (str(options.get(option)) for option in ("update", "state"))
+    found = [ablation[value] for value in given if value in ablation]
     return found[0] if found and name == "rectom" else name
 
 
@@ -173,12 +182,28 @@ def _command(file: Path, cell: Cell, options: Mapping[str, Any]) -> tuple[str, .
     """The arguments of the `rectom run` that a cell is."""
     given = {**options}
     target = given.pop("benchmark", None)
-    if not isinstance(target, str):
+    if not isinstance(target, str) or target.startswith("-"):
         raise SettingsError(f'{file}: {cell.name}: no benchmark; write benchmark = "NAME/SUBSET"')
-    if strange := _OF_THE_SWEEP & given.keys():
-        raise SettingsError(f"{file}: {cell.name}: {min(strange)} is not an option of a cell")
-    seeds = {"seed": cell.seed, "draw": cell.seed} if cell.seed else {}
+    for name, value in given.items():
+        if fault := _fault(name, value):
+            raise SettingsError(f"{file}: {cell.name}: {name} {fault}")
+    # Where questions are answered several times, no reply is drawn for two seeds.
+    samples = options.get("samples", 1)
+    apart = samples if isinstance(samples, int) else 1
+    seeds = {"seed": cell.seed, "draw": cell.seed * apart} if cell.seed else {}
     return (target, *(word for name, value in {**given, **seeds}.items() for word in _words(name, value)))
+
+
+def _fault(name: str, value: object) -> str:
+    """What is wrong with an option, where the parser of `rectom run` would take it for something else."""
+    option = _OPTIONS.get(name)
+    if name in _OF_THE_SWEEP or not re.fullmatch(r"[\w-]+", name):
+        return "is not an option of a cell"
+    if option is None or value is False:
+        return ""
+    if option.is_flag != isinstance(value, bool):
+        return "is true or false" if option.is_flag else "needs a value"
+    return "takes one value, not several" if isinstance(value, list | dict) and not option.multiple else ""
 
 
 def _words(name: str, value: object) -> Iterator[str]:
@@ -217,8 +242,9 @@ def _validated(model: type[T], data: Mapping[str, Any], file: Path) -> T:
         return model.model_validate(data)
     except ValidationError as error:
         fault = error.errors()[0]
-        place = re.sub(r"\.function-\S+", "", ".".join(map(str, fault["loc"])))
-        raise SettingsError(f"{file}: {place}: {fault['msg']}") from None
+        place = ".".join(map(str, fault["loc"]))
+        words = "Input should be a table" if fault["type"] == "model_type" else fault["msg"]
+        raise SettingsError(f"{file}: {place}: {words}") from None
 
 
 def _doubled(names: Sequence[str]) -> str | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from cache import Store, digest
+from flows.local import served
 from flows.replies import StoredReplies
 from flows.settings import BATCH, BATCH_FILE, EITHER, LIVE, MODEL, OFF, RULES, Endpoint, Settings
 from flows.shared import Shared, limits_of
@@ -41,6 +43,24 @@ async def open_client(
     if not settings.asks_a_model():
         yield None
         return
+    with _served(settings, shared, offline=offline) as addressed:
+        async with _opened(addressed, store, offline, shared) as client:
+            yield client
+
+
+@contextmanager
+def _served(settings: Settings, shared: Shared | None, *, offline: bool) -> Iterator[Settings]:
+    """The settings with an address to ask at: where the model comes from a file, that of a server which is started."""
+    serving = settings.endpoint.local
+    if serving is None or offline:
+        yield settings
+        return
+    with nullcontext(shared.served(serving)) if shared else served(serving) as address:
+        yield replace(settings, endpoint=replace(settings.endpoint, base_url=address))
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, store: Store, offline: bool, shared: Shared | None) -> AsyncIterator[ChatClient]:
     endpoint = settings.endpoint
     if not (endpoint.base_url or offline or endpoint.transport == BATCH_FILE):
         raise SettingsError("no server for the model: give --base-url URL or set OPENAI_BASE_URL")

@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from flows.home import home
+from flows.local import LOCAL, revision
 from flows.pipeline import STAGES
+from flows.serving import Serving
 from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, OFF, ON, PERMUTABLE, RECTOM, RULES, Endpoint, Settings
 from flows.tolerance import Tolerance
 from rectom.benchmarks.registry import adapter
@@ -142,6 +144,10 @@ _RUNNING = (
     click.option("--name", help="The run's name; by default one that the same settings always get."),
 )
 
+#: Requests at once to a model from a file, and the tokens of context that each may have.
+_SLOTS = 2
+_CONTEXT = 8192
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -161,8 +167,7 @@ run_options: Decorator = _all((*_RUNNING, *_READING))
 def settings_from(options: dict[str, Any]) -> Settings:
     """The settings that the options give, over those of a declared model. Raises UsageError or SettingsError."""
     benchmark, _, subset = options.get("target", "hitom/400").partition("/")
-    declared = catalogue().get(options["model"])
-    provider = declared or Provider(name=options["model"], sampling=DeclaredSampling(temperature=0.0))
+    provider = _provider(options["model"])
     return Settings(
         benchmark=benchmark,
         subset=subset or adapter(benchmark).default,
@@ -197,6 +202,25 @@ def settings_from(options: dict[str, Any]) -> Settings:
     )
 
 
+def _provider(model: str) -> Provider:
+    """The declared model of a name; one that is served from a file, or that only the server knows, is sampled at 0."""
+    if model.startswith(LOCAL):
+        file = Path(model.removeprefix(LOCAL)).expanduser()
+        name = Serving(file).name
+        sampling = DeclaredSampling(temperature=0.0)
+        return Provider(name=name, revision=revision(file), structured="json_schema", sampling=sampling)
+    return catalogue().get(model) or Provider(name=model, sampling=DeclaredSampling(temperature=0.0))
+
+
+def _local(options: dict[str, Any]) -> Serving | None:
+    """How the file of `--model local:FILE` is served."""
+    model = options["model"]
+    if not model.startswith(LOCAL):
+        return None
+    file = Path(model.removeprefix(LOCAL)).expanduser()
+    return Serving(file, options["concurrency"] or _SLOTS, _CONTEXT)
+
+
 def _sampling(options: dict[str, Any], provider: Provider) -> Sampling:
     given = {
         name: options[name] for name in ("temperature", "top_p", "top_k", "max_tokens") if options[name] is not None
@@ -221,6 +245,7 @@ def _endpoint(options: dict[str, Any], provider: Provider) -> Endpoint:
         provider.structured if options["structured"] == "auto" else options["structured"],
         transport,
         folder,
+        _local(options),
     )
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from rectom.errors import BudgetReached, SettingsError
 from rectom.llm.budget import Budget
+from rectom.llm.reply import Usage
 from rectom.llm.stats import Stats
 
 
@@ -26,7 +27,7 @@ class Purse:
         """Raise SettingsError if the money of the cells cannot be added up, though there is a bound for it."""
         if self.cost is None:
             return
-        currencies = {budget.prices.currency if budget.prices else None for budget in budgets}
+        currencies = {_currency(budget) for budget in budgets}
         if None in currencies:
             raise SettingsError(
                 "max-cost: not every model of the sweep has a price; declare them, or give prices = FILE"
@@ -67,6 +68,12 @@ class Purse:
             if stats.usage.prompt + stats.usage.completion
         ]
         return None if None in known else sum((cost for cost in known if cost is not None), Decimal())
+
+
+def _currency(budget: Budget) -> str | None:
+    """What a model's replies are paid in; None if their price is not known."""
+    prices = budget.prices
+    return prices.currency if prices and prices.cost(Usage(), batch=budget.batch) is not None else None
 
 
 def _reached(spent: str, option: str) -> BudgetReached:

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from flows.serving import Serving
 from flows.tolerance import Tolerance
 from rectom.errors import SettingsError
 from rectom.llm.budget import Budget
@@ -42,7 +43,7 @@ class Endpoint:
     """Where the model is served, and how it may be asked. Nothing of it changes a result or a key.
 
     `structured` is how it takes reply schemas; None if that is to be found out. `folder` is for requests that travel
-    through files.
+    through files. `local` is a file that is served while the run goes on, instead of an address.
     """
 
     base_url: str = ""
@@ -56,6 +57,7 @@ class Endpoint:
     structured: Structured | None = None
     transport: str = LIVE
     folder: Path | None = None
+    local: Serving | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cache import Store
+from flows.local import served
 from flows.purse import Purse
+from flows.serving import Serving
 from flows.settings import LIVE, Endpoint
 from rectom.benchmarks.base import Benchmark
 from rectom.llm import Limits
@@ -34,6 +36,8 @@ class Shared:
     benchmarks: dict[tuple[object, ...], Benchmark] = field(default_factory=dict)
     _limits: dict[str, Limits] = field(default_factory=dict)
     _transports: dict[object, Lent] = field(default_factory=dict)
+    _servers: ExitStack = field(default_factory=ExitStack)
+    _addresses: dict[Serving, str] = field(default_factory=dict)
 
     def limits(self, endpoint: Endpoint) -> Limits:
         """The gate of an endpoint."""
@@ -47,12 +51,26 @@ class Shared:
         place = (endpoint.transport, endpoint.base_url, endpoint.folder)
         return made and self._transports.setdefault(place, Lent(made))
 
+    def served(self, serving: Serving) -> str:
+        """The address of a model from a file, whose server is started for the first run that asks for it."""
+        if serving not in self._addresses:
+            self._addresses[serving] = self._servers.enter_context(served(serving))
+        return self._addresses[serving]
+
+    def close(self) -> None:
+        """End the servers that were started."""
+        self._servers.close()
+
 
 @contextmanager
 def sharing(cache: Path, purse: Purse, endpoints: Sequence[Endpoint]) -> Iterator[Shared]:
     """Open the store and the claims for runs side by side."""
-    with Store(cache) as store, closing(Claims(store.folder / "claims", shared=True)) as claims:
-        yield Shared(store, claims, purse, endpoints)
+    with (
+        Store(cache) as store,
+        closing(Claims(store.folder / "claims", shared=True)) as claims,
+        closing(Shared(store, claims, purse, endpoints)) as shared,
+    ):
+        yield shared
 
 
 def limits_of(endpoints: Sequence[Endpoint]) -> Limits:

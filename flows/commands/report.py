@@ -1,0 +1,154 @@
+"""`rectom report RUN|SWEEP…`: the paper's tables from runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+import orjson
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rectom.errors import SettingsError
+from rectom.results import grid, sweep
+from rectom.results.pairs import check
+from rectom.results.paper_report import PaperReport
+from rectom.results.sheet import Mark, Sheet, Value
+from rectom.results.writing import as_csv, latex, markdown, to_json
+
+#: The columns of a terminal in which every cell has room for its interval, and the most figures in one line of it.
+_ROOMY: Final = 160
+_SIDE_BY_SIDE: Final = 6
+
+_STYLES: Final = {Mark.BEST: "bold", Mark.SECOND: "underline", None: ""}
+
+
+@click.command(name="report", short_help="The paper's tables from runs and sweeps.")
+@click.argument("names", nargs=-1, required=True, metavar="RUN|SWEEP...")
+@click.option("--beside-paper", is_flag=True, help="Put the paper's own numbers beside ours.")
+@click.option("--against", metavar="METHOD", help="What others are tested against, if it is not RecToM, or else CoT.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The folder to write; a sweep's own, or one beside the runs."
+)
+@click.option(
+    "--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are."
+)
+@click.option(
+    "--json", "form", flag_value="json", help="A line of JSON a table; writes no files unless --out is given."
+)
+@click.option("--markdown", "form", flag_value="markdown", help="The tables in markdown, likewise.")
+@click.option("--latex", "form", flag_value="latex", help="The tables in LaTeX, likewise.")
+@click.option("--csv", "form", flag_value="csv", help="Plain figures, a row each, likewise.")
+def command(
+    names: tuple[str, ...], beside_paper: bool, against: str | None, out: Path | None, place: Path, form: str | None
+) -> None:
+    """Make the paper's Tables 1 to 5 from finished runs, and one like Table 1 for every other benchmark.
+
+    RUN is the name of a run or of a sweep, or its folder; a sweep stands for all its cells, and those that are not
+    finished are named. Runs that differ in their seeds alone are pooled. Written are index.html, report.md, report.tex
+    and tables/ in markdown, CSV and LaTeX.
+    """
+    arranged = grid.read(names, place)
+    if against is not None:
+        check(arranged, against)
+    folder = out or _folder(names, place)
+    report = PaperReport.of(", ".join(names), arranged, folder, against=against, beside_paper=beside_paper)
+    if form:
+        click.echo(_FORMS[form](report.sheets), nl=False)
+    else:
+        _print(report, Console(highlight=False, markup=False))
+    if out or not form:
+        _write(report, folder)
+        click.echo(folder / "index.html", err=bool(form))
+
+
+def _folder(names: Sequence[str], place: Path) -> Path:
+    """Where the report goes: into the folder of a sweep that is alone, else into one of its own beside the runs."""
+    first = next(folder for folder in (Path(names[0]), place / names[0]) if folder.is_dir()).resolve()
+    if len(names) == 1 and (first / sweep.FILE).is_file():
+        return first
+    more = f"+{len(names) - 1}" if len(names) > 1 else ""
+    return first.with_name(f"{first.name}{more}.report")
+
+
+def _write(report: PaperReport, folder: Path) -> None:
+    try:
+        for name, data in report.files():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    except OSError as error:
+        raise SettingsError(f"cannot write to {folder}: {error.strerror}; choose another --out") from None
+
+
+def _print(report: PaperReport, console: Console) -> None:
+    """The tables in short: intervals are shown where there is room, and the paper's figures in parentheses."""
+    paired = [sheet for sheet in report.more if sheet.name == "pairs"]
+    wide = console.width >= _ROOMY
+    for sheet in (*report.tables, *paired):
+        _show(sheet, console, wide)
+    failed = sum(row.values[0].number or 0 for sheet in report.more if sheet.name == "failures" for row in sheet.rows)
+    if failed:
+        console.print(f"{failed:.0f} answers failed, and count as wrong; the report lists them by run and step")
+    if any(value.paper for sheet in report.tables for row in sheet.rows for value in row.values):
+        console.print("in parentheses: the paper's figures")
+    if not wide:
+        console.print(f"intervals: in the report, or in a terminal of {_ROOMY} columns")
+
+
+def _show(sheet: Sheet, console: Console, wide: bool) -> None:
+    groups = {column.group for column in sheet.columns}
+    alone = [group for group in groups if len(groups) == 1 and group not in sheet.title]
+    console.print(" · ".join([sheet.title, *alone]), style="italic", soft_wrap=True)
+    for begin in range(0, len(sheet.columns), _SIDE_BY_SIDE):
+        part = slice(begin, begin + _SIDE_BY_SIDE)
+        rows = tuple(replace(row, values=row.values[part]) for row in sheet.rows)
+        console.print(_table(replace(sheet, columns=sheet.columns[part], rows=rows), len(groups) > 1, wide))
+    for note in sheet.notes:
+        console.print(note, soft_wrap=True)
+    console.print()
+
+
+def _table(sheet: Sheet, grouped: bool, wide: bool) -> Table:
+    """A table for the terminal: names are folded where there is no room, figures never are."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for name in sheet.corner:
+        table.add_column(name, overflow="fold")
+    before = ""
+    for column in sheet.columns:
+        over = f"{column.group if column.group != before else ''}\n" if grouped else ""
+        table.add_column(f"{over}{column.name.removesuffix('-Order')}", justify="right", no_wrap=True)
+        before = column.group
+    for row, heads, begins in sheet.shown():
+        if begins:
+            table.add_section()
+        table.add_row(*heads, *(_cell(value, wide) for value in row.values), style="dim" if row.paper else "")
+    return table
+
+
+def _cell(value: Value, wide: bool) -> Text:
+    text = Text()
+    text.append(value.text, style=_STYLES[value.mark])
+    text.append("†" * value.significant)
+    if wide and value.span:
+        text.append(f" [{value.span}]", style="dim")
+    if value.paper:
+        text.append(f"\n({value.paper})", style="dim")
+    return text
+
+
+def _json(sheets: Sequence[Sheet]) -> str:
+    return "".join(orjson.dumps(to_json(sheet), option=orjson.OPT_APPEND_NEWLINE).decode() for sheet in sheets)
+
+
+_FORMS: Final[Mapping[str, Callable[[Sequence[Sheet]], str]]] = {
+    "json": _json,
+    "markdown": lambda sheets: "\n".join(map(markdown, sheets)),
+    "latex": lambda sheets: "\n".join(map(latex, sheets)),
+    "csv": as_csv,
+}

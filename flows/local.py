@@ -1,0 +1,85 @@
+"""A model from a file, served on this machine while it is needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from hashlib import file_digest
+from pathlib import Path
+from typing import Final
+
+from flows.home import home
+from flows.serving import PARENT, READY, Serving, check
+from rectom.errors import SettingsError
+
+#: What `--model local:FILE` begins with.
+LOCAL: Final = "local:"
+
+#: Seconds that a server gets to end by itself.
+_PATIENCE: Final = 10.0
+
+
+@contextmanager
+def served(serving: Serving) -> Iterator[str]:
+    """Serve a file; gives the address of its endpoint. Raises SettingsError if it cannot be served."""
+    check(serving.file)
+    log = home() / "local" / f"{serving.file.stem}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as sink:
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "flows.serving", *serving.arguments()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=sink,
+            text=True,
+            env=_environment(),
+            start_new_session=True,  # an interrupt of ours is not one of the server's
+        )
+    try:
+        yield f"{_address(process, log)}/v1"
+    finally:
+        _end(process)
+
+
+@lru_cache
+def revision(file: Path) -> str:
+    """What tells two files of one name apart: the beginning of the SHA-256 of what is in it.
+
+    Raises SettingsError if it cannot be read.
+    """
+    try:
+        with file.open("rb") as opened:
+            return file_digest(opened, "sha256").hexdigest()[:16]
+    except OSError as error:
+        raise SettingsError(f"cannot read {file}: {error.strerror}; give a GGUF file") from None
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    # Threads that spin while they wait for one another bring a machine that has other work, too, to a standstill.
+    return {"GOMP_SPINCOUNT": "10000", **kept, PARENT: str(os.getpid())}
+
+
+def _address(process: subprocess.Popen[str], log: Path) -> str:
+    """The address that the server tells when it is ready."""
+    assert process.stdout
+    for line in process.stdout:
+        word, _, address = line.strip().partition(" ")
+        if word == READY:
+            return address
+    raise SettingsError(f"the model cannot be served (exit status {process.wait()}); see {log}")
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.terminate()
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout:
+        process.stdout.close()
