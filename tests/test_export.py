@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow.parquet as pq
 import pytest
 
 from rectom.errors import DataError, SettingsError

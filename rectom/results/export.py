@@ -122,8 +122,8 @@ def _write_parquet(path: Path, model: type[BaseModel], rows: Iterable[BaseModel]
 def _pyarrow() -> tuple[Any, Any]:
     """The library of Parquet files, which not everybody has, and its module for them."""
     try:
-        import pyarrow as pa  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+        import pyarrow as pa
+        import pyarrow.parquet as pq
     except ImportError:
         raise SettingsError("Parquet files need pyarrow: pip install 'rectom[export]', or export --to csv") from None
     return pa, pq
