@@ -13,7 +13,7 @@ from rectom.benchmarks import fantom
 from rectom.errors import DataError
 from rectom.results.finished import Finished, Paid
 from rectom.results.folder import RunFolder
-from rectom.results.outcome import Outcome, Trace
+from rectom.results.outcome import Outcome, Trace, digest_of_asked
 from rectom.results.summary import Cost, summary_line
 
 SETTINGS = {
@@ -80,6 +80,27 @@ def test_samples_are_one_question_with_the_share_that_is_right(tmp_path: Path) -
     assert sampled.answers == 6
     once = Finished.read(write_run(tmp_path / "once", [answer(0), answer(1)]))
     assert [q.key for q in sampled.questions] == [q.key for q in once.questions]
+
+
+def test_a_run_that_tells_what_it_asked_needs_no_traces(tmp_path: Path) -> None:
+    outcomes = [answer(0), answer(1, False)]
+    traces = [asked(outcome) for outcome in outcomes]
+    old = Finished.read(write_run(tmp_path / "old", outcomes, traces))
+    digests = [digest_of_asked(one.question, one.choices, one.lines, one.gold) for one in traces]
+    told = [replace(outcome, asked=digest) for outcome, digest in zip(outcomes, digests, strict=True)]
+    folder = write_run(tmp_path / "new", told, traces)
+    (folder / "traces.jsonl").unlink()
+    assert [q.key for q in Finished.read(folder).questions] == [q.key for q in old.questions]
+
+
+def test_what_went_wrong_at_which_step_is_kept_with_the_question(tmp_path: Path) -> None:
+    outcomes = [
+        answer(0, False, id="0#1", predicted=None, failed_step="revise", group="tell"),
+        answer(0, False, id="0#2", fault="answer", group="tell"),
+        answer(0, True, id="0#3", group="tell"),
+    ]
+    (found,) = Finished.read(write_run(tmp_path / "run", outcomes, settings={**SETTINGS, "samples": 3})).questions
+    assert (found.name, found.group, found.failed_steps, found.faults) == ("0", "tell", ("revise",), ("answer",))
 
 
 def test_a_number_sign_in_an_id_is_no_sample_where_there_are_none(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from rectom.llm import ChatClient, ChatRequest, MemoryReplies, Message, ModelId
+from rectom.errors import RequestRefused
+from rectom.llm import ChatClient, ChatRequest, MemoryReplies, Message, ModelId, Reply
 from rectom.llm.claims import Claims
-from tests.fault_server import OK, FaultServer, error
+from tests.fault_server import HANG, OK, FaultServer, error
 
 KEY = "ab" * 32
 
@@ -149,3 +150,130 @@ async def test_two_programs_over_one_store_share_the_work(tmp_path: Path) -> Non
     assert len(asked) == 150
     assert sent + other_sent == len(server.requests) <= 152
     assert cached + other_cached == 300 - len(server.requests)
+
+
+def prompts(count: int) -> list[ChatRequest]:
+    return [ChatRequest(ModelId("small"), (Message("user", str(i)),)) for i in range(count)]
+
+
+def test_a_claim_is_of_one_owner_within_a_program(tmp_path: Path) -> None:
+    claims = Claims(tmp_path / "claims", shared=True)
+    assert claims.contested
+    assert claims.take(KEY, "one")
+    assert claims.take(KEY, "one")
+    assert not claims.take(KEY, "other")
+    assert not claims.take(KEY)
+    claims.drop(KEY, "other")
+    claims.drop("c" * 64, "other")
+    assert not claims.take(KEY, "other")
+    claims.drop(KEY, "one")
+    assert claims.take(KEY, "other")
+    claims.close()
+
+
+def test_claims_of_several_owners_are_one_lock_each_for_other_programs(tmp_path: Path) -> None:
+    claims = Claims(tmp_path / "claims", shared=True)
+    assert claims.take(KEY, "one")
+    with elsewhere(
+        tmp_path / "claims", "for _ in range(3): print(c.take(KEY), c.take('c' * 64), flush=True); input()"
+    ) as other:
+        assert met(claims)
+        assert said(other) == "False True"
+        assert not claims.take("c" * 64, "one")
+        claims.drop(KEY, "other")
+        assert other.stdin
+        print(file=other.stdin, flush=True)
+        assert said(other) == "False True"
+        claims.drop(KEY, "one")
+        print(file=other.stdin, flush=True)
+        assert said(other) == "True True"
+        assert not claims.take(KEY, "one")
+        print(file=other.stdin, flush=True)
+    assert claims.take(KEY, "one")
+    claims.close()
+
+
+def test_a_program_is_contested_when_another_comes(tmp_path: Path) -> None:
+    claims = Claims(tmp_path / "claims")
+    before = claims.contested
+    with elsewhere(tmp_path / "claims", "input()") as other:
+        assert met(claims)
+        assert (before, claims.contested) == (False, True)
+        assert other.stdin
+        print(file=other.stdin, flush=True)
+    claims.close()
+
+
+async def test_two_clients_of_one_program_ask_once(tmp_path: Path) -> None:
+    claims, replies = Claims(tmp_path / "claims", shared=True), MemoryReplies()
+    async with (
+        FaultServer(usual=replace(OK, latency=0.02)) as server,
+        ChatClient(server.url, None, replies=replies, claims=claims) as one,
+        ChatClient(server.url, None, replies=replies, claims=claims) as other,
+    ):
+        asked = [client.ask(request) for request in prompts(30) for client in (one, other)]
+        got = await asyncio.gather(*asked)
+        assert len(server.requests) == 30
+        assert one.stats.sent + other.stats.sent == 30
+        assert one.stats.cached + other.stats.cached == 30
+    assert [reply.text for reply in got] == [f"echo: {i}" for i in range(30) for _ in range(2)]
+    claims.close()
+
+
+async def test_what_one_client_fails_at_the_other_asks(tmp_path: Path) -> None:
+    claims, replies = Claims(tmp_path / "claims", shared=True), MemoryReplies()
+    # The first one to come is refused, after a while in which the other one waits for it.
+    refused = replace(error(400, "no"), latency=0.3)
+    async with (
+        FaultServer([refused]) as server,
+        ChatClient(server.url, None, replies=replies, claims=claims) as one,
+        ChatClient(server.url, None, replies=replies, claims=claims) as other,
+    ):
+        (request,) = prompts(1)
+        first = asyncio.create_task(one.ask(request))
+        await server.arrived.wait()
+        second = asyncio.create_task(other.ask(request))
+        await asyncio.sleep(0.1)
+        assert len(server.requests) == 1
+        failed, reply = await asyncio.gather(first, second, return_exceptions=True)
+        assert isinstance(failed, RequestRefused)
+        assert isinstance(reply, Reply)
+        assert (reply.text, reply.source) == ("echo: 0", "sent")
+        assert (one.stats.sent, other.stats.sent) == (1, 1)
+    claims.close()
+
+
+async def test_what_a_closed_client_had_claimed_the_other_asks(tmp_path: Path) -> None:
+    claims, replies = Claims(tmp_path / "claims", shared=True), MemoryReplies()
+    hanging = [HANG] * 5
+    async with (
+        FaultServer(hanging) as server,
+        ChatClient(server.url, None, replies=replies, claims=claims) as other,
+    ):
+        async with ChatClient(server.url, None, replies=replies, claims=claims) as one:
+            lost = [asyncio.create_task(one.ask(request)) for request in prompts(5)]
+            while len(server.requests) < 5:
+                server.arrived.clear()
+                await server.arrived.wait()
+            wanted = [asyncio.create_task(other.ask(request)) for request in prompts(5)]
+            await asyncio.sleep(0.1)
+            assert other.stats.sent == 0
+        ended = await asyncio.gather(*lost, return_exceptions=True)
+        assert all(isinstance(one, BaseException) for one in ended)
+        async with asyncio.timeout(10):
+            assert [reply.source for reply in await asyncio.gather(*wanted)] == ["sent"] * 5
+        assert len(server.requests) == 10
+    claims.close()
+
+
+async def test_a_cancelled_question_gives_up_its_claim(tmp_path: Path) -> None:
+    claims, (request,) = Claims(tmp_path / "claims", shared=True), prompts(1)
+    async with FaultServer([HANG]) as server, ChatClient(server.url, None, claims=claims) as client:
+        asked = asyncio.create_task(client.ask(request))
+        await server.arrived.wait()
+        assert not claims.take(request.limited_key, "another")
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        await asyncio.sleep(0.05)
+        assert claims.take(request.limited_key, "another")
+    claims.close()

@@ -94,7 +94,7 @@ def _print(report: PaperReport, console: Console) -> None:
         _show(sheet, console, wide)
     failed = sum(row.values[0].number or 0 for sheet in report.more if sheet.name == "failures" for row in sheet.rows)
     if failed:
-        console.print(f"{failed:.0f} answers failed, and count as wrong; the report lists them by run and step")
+        console.print(f"failed answers, which count as wrong: {failed:.0f}; the report lists them by run and step")
     if any(value.paper for sheet in report.tables for row in sheet.rows for value in row.values):
         console.print("in parentheses: the paper's figures")
     if not wide:

@@ -181,15 +181,16 @@ def _row(order: str, paired: Sequence[Paired], resamples: int, seed: int) -> Row
     sums = [[fsum(one[place].score - one[0].score for one in told) for told in stories.values()] for place in others]
     intervals = cluster_bootstrap(sums, [len(told) for told in stories.values()], resamples, seed)
     differences = [
-        _difference(figures[0], figures[place], interval, [(one[0].score, one[place].score) for one in paired])
+        difference(figures[0], figures[place], interval, [(one[0].score, one[place].score) for one in paired])
         for place, interval in zip(others, intervals, strict=True)
     ]
     return Row(order, len(stories), tuple(figures), tuple(differences))
 
 
-def _difference(
+def difference(
     baseline: Figures, run: Figures, interval: Interval | None, scores: Sequence[tuple[float, float]]
 ) -> Difference:
+    """A run less the baseline, from the figures and `scores` of both on the same questions; not yet adjusted."""
     b, c = sum(before > after for before, after in scores), sum(before < after for before, after in scores)
     p, gain, more = mcnemar(b, c), run.accuracy - baseline.accuracy, run.tokens - baseline.tokens
     return Difference(gain, interval, b, c, p, p, 100 * gain / (more / 1000) if more > 0 else None)

@@ -50,8 +50,8 @@ def difference_rows(comparison: Comparison, names: Sequence[str]) -> Rows:
             "unknown" if one.interval is None else _percent(one.interval, "+.1f"),
             one.b,
             one.c,
-            _p(one.p),
-            _p(one.holm),
+            p_text(one.p),
+            p_text(one.holm),
             "-" if one.eff is None else f"{one.eff:+.2f}",
         )
         for row in comparison.rows
@@ -98,7 +98,8 @@ def _percent(interval: Interval, form: str) -> str:
     return f"{low} to {high}"
 
 
-def _p(p: float) -> str:
+def p_text(p: float) -> str:
+    """A p as it is shown: by its power where it is very small."""
     return f"{p:.4f}" if p >= 0.0001 else f"{p:.0e}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rectom.results.finished import Answered
 from rectom.results.statistics import Interval
 
-Means: TypeAlias = NDArray[np.float64]
+Means: TypeAlias = NDArray[np.floating[Any]]
 
 #: About how many draws are in memory together.
 _AT_ONCE: Final = 1_000_000
@@ -42,7 +42,9 @@ class Resampled:
         columns = [np.ones(len(story))]
         for measure in ("score", "tokens"):
             columns += [np.array([getattr(one, measure) for one in answered], dtype=float) for answered in runs]
-        sums = np.stack([np.bincount(story, weights=column, minlength=len(places)) for column in columns], axis=1)
+        sums = np.stack(
+            [np.bincount(story, weights=column, minlength=len(places)) for column in columns], axis=1
+        ).astype(float)
         drawn = _drawn(sums, resamples, seed)
         means = (drawn[:, 1:] / drawn[:, :1]).T
         return cls(means[: len(runs)], means[len(runs) :])
@@ -74,5 +76,5 @@ def _random(seed: int) -> np.random.RandomState:
     """A generator that goes on as `Random(seed).random` does, whose sequence stays the same between versions."""
     *words, place = Random(seed).getstate()[1]  # noqa: S311  no secret
     random = np.random.RandomState()
-    random.set_state(("MT19937", np.array(words, dtype=np.uint32), place))
+    random.set_state(("MT19937", np.array(words, dtype=np.uint32), place, 0, 0.0))
     return random

@@ -13,6 +13,9 @@ from rectom.results.statistics import Interval
 #: What stands in a cell without a figure.
 NONE: Final = "–"
 
+#: The most lines that a landscape page has room for.
+_MOST_LINES: Final = 32
+
 
 class Mark(Enum):
     """The rank of a figure in its column, among those of one model. Figures that look alike share a rank."""
@@ -83,12 +86,19 @@ class Sheet:
         """Whether the columns have a second heading over them."""
         return any(column.group for column in self.columns)
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes more than a page."""
+        return len(self.rows) + sum(any(value.paper for value in row.values) for row in self.rows) > _MOST_LINES
+
     def shown(self) -> Iterator[tuple[Row, tuple[str, ...], bool]]:
         """Each row with its heads, where those that repeat are blank, and whether a new block begins with it."""
         before: tuple[str, ...] = ()
         for row in self.rows:
-            same = next((place for place, (one, other) in enumerate(zip(row.heads, before)) if one != other), 0)
-            same = min(same, len(row.heads) - 1) if before else 0
+            differing = (
+                place for place, (one, other) in enumerate(zip(row.heads, before, strict=False)) if one != other
+            )
+            same = next(differing, len(row.heads) - 1) if before else 0
             yield row, ("",) * same + row.heads[same:], bool(before) and same == 0 and len(row.heads) > 1
             before = row.heads
 

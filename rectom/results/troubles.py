@@ -1,0 +1,112 @@
+"""What did not go right in runs: which steps failed how often, and at which steps answers went wrong; and the runs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from rectom.results.attribution import FAULTS
+from rectom.results.finished import Answered, Finished
+from rectom.results.grid import Filled, Grid
+from rectom.results.sheet import Column, Row, Sheet, Value
+from rectom.results.values import accuracy, count
+from rectom.results.wording import line_name
+
+#: Wrong answers of which nothing tells where they went wrong.
+_UNKNOWN = "not known"
+
+
+def runs_sheet(grid: Grid, out: Path) -> Sheet:
+    """Every run with its cell; `out` is the folder of the report, from which the links lead to the runs' pages."""
+    columns = (Column("Run"), Column("Questions"), Column("Accuracy"), Column("Failed answers"), Column("Tokens"))
+    rows = [
+        Row((cell.labels.benchmark, cell.labels.model, line_name(cell.labels.line)), values)
+        for name in grid.benchmarks
+        for cell in grid.of(name)
+        for values in _run_values(cell, out)
+    ]
+    return Sheet("runs", "The runs", ("Benchmark", "Model", "Method"), columns, tuple(rows))
+
+
+def failures_sheet(grid: Grid) -> Sheet | None:
+    """How many answers of each run failed, by the step that failed; None where none did."""
+    rows = [
+        Row((run.name, step), (count(failed), count(run.answers)))
+        for run, _ in _runs(grid)
+        for step, failed in Counter(step for one in run.questions for step in one.failed_steps).most_common()
+    ]
+    columns = (Column("Failed"), Column("Answers"))
+    note = "A failed answer is a wrong one, and stays in every denominator."
+    return Sheet("failures", "Failed answers by step", ("Run", "Step"), columns, tuple(rows), (note,)) if rows else None
+
+
+def faults_sheet(grid: Grid, out: Path) -> Sheet | None:
+    """Where wrong answers went wrong, step x order, for each run that tells it; the counts lead to the cases."""
+    told = [(run, folder) for run, folder in _runs(grid) if any(one.faults for one in run.questions)]
+    orders = sorted(
+        {one.order for run, _ in told for one in run.questions}, key=lambda order: -1 if order is None else order
+    )
+    columns = (*(Column("-" if order is None else f"Order {order}") for order in orders), Column("All"))
+    rows = tuple(row for run, folder in told for row in _fault_rows(run, _page(folder, out), orders))
+    note = (
+        "The first step of the model's that differs from the rule reader's, or that violates a check. Failed answers "
+        "are not counted here."
+    )
+    return (
+        Sheet("faults", "Wrong answers by the step at fault", ("Run", "Step"), columns, rows, (note,)) if rows else None
+    )
+
+
+def _fault_rows(run: Finished, page: str, orders: Sequence[int | None]) -> Iterator[Row]:
+    steps = {fault for one in run.questions for fault in one.faults}
+    for step in [*(step for step in FAULTS if step in steps), *sorted(steps - {*FAULTS})]:
+        values = [_cases(run.questions, step, page, order) for order in orders]
+        whole = sum(one.faults.count(step) for one in run.questions)
+        yield Row((run.name, step), (*values, _linked(whole, page, {"fault": step})))
+    unknown = [sum(_untold(one) for one in run.questions if one.order == order) for order in orders]
+    if any(unknown):
+        yield Row((run.name, _UNKNOWN), (*map(count, unknown), count(sum(unknown))))
+
+
+def _cases(questions: Iterable[Answered], step: str, page: str, order: int | None) -> Value:
+    found = sum(one.faults.count(step) for one in questions if one.order == order)
+    return _linked(found, page, {"fault": step, "order": "-" if order is None else str(order)})
+
+
+def _untold(one: Answered) -> int:
+    """How many wrong answers to a question say nothing of the step at fault."""
+    wrong = one.tries - round(one.score * one.tries) - one.failed
+    return max(0, wrong - len(one.faults))
+
+
+def _linked(cases: int, page: str, chosen: dict[str, str]) -> Value:
+    return replace(count(cases), link=f"{page}#{urlencode(chosen, quote_via=quote)}" if cases else "")
+
+
+def _run_values(cell: Filled, out: Path) -> Iterator[tuple[Value, ...]]:
+    for one in cell.tried:
+        if one.run is None:
+            yield Value(one.why), *[Value()] * 4
+            continue
+        tokens = sum(question.tokens * question.tries for question in one.run.questions)
+        yield (
+            Value(one.run.name, link=_page(one.folder, out)),
+            count(len(one.run.questions)),
+            accuracy(one.run.questions),
+            count(sum(question.failed for question in one.run.questions)),
+            Value(f"{tokens:,.0f}", tokens),
+        )
+
+
+def _runs(grid: Grid) -> Iterator[tuple[Finished, Path]]:
+    for cell in grid.cells.values():
+        yield from cell.finished
+
+
+def _page(folder: Path, out: Path) -> str:
+    """The address of a run's page from the report's folder."""
+    return quote(os.path.relpath((folder / "report.html").resolve(), out.resolve()))

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from flows.cli import COMMANDS
+from tests.laboratory import Ended, Lab, call, serving, write_stories
+from tests.reported import cell, failed, outcome, write, write_sweep
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Iterator[None]:
+    with mock.patch.dict(COMMANDS, report=("flows.commands.report", "The paper's tables from runs and sweeps.")):
+        yield
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A sweep of two finished cells and one that is not, and a run beside it."""
+    folder = tmp_path / "runs"
+    write(folder, "ours", [*(outcome(n, True) for n in range(39)), failed(39, "answer")])
+    write(folder, "cot", "10" * 20, method="cot", tokens=600)
+    write(folder, "other", "1" * 10, method="timetom", benchmark="tomi/all")
+    cells = [cell("cot", "cot"), cell("ours"), cell("x", "simtom", "failed", why="no server")]
+    write_sweep(folder, "night", *cells)
+    return folder
+
+
+def report(runs: Path, *arguments: object, columns: int = 80) -> Ended:
+    return call("report", *arguments, "--runs", runs, COLUMNS=str(columns))
+
+
+def refused(ended: Ended) -> str:
+    """The one line that a command says which does not do what it is told."""
+    assert (ended.status, ended.out, len(ended.errors)) == (1, "", 1)
+    return ended.errors[0]
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_sweep_is_reported_into_its_own_folder(runs: Path) -> None:
+    done = report(runs, "night")
+    assert (done.status, done.err) == (0, "")
+    night = (runs / "night").resolve()
+    assert done.out.splitlines()[-1] == str(night / "index.html")
+    names = ("table1", "table3", "pairs", "failures", "runs")
+    assert files(night) == {
+        *("sweep.json", "index.html", "report.md", "report.tex"),
+        *(f"tables/{name}.{form}" for name in names for form in ("md", "csv", "tex")),
+    }
+
+
+def test_the_terminal_shows_the_tables_in_short_and_fits_it(runs: Path) -> None:
+    done = report(runs, "night", "--beside-paper")
+    lines = done.out.splitlines()
+    cells = [line.split() for line in lines]
+    assert ["CoT", "50.00", "50.00", "50.00", "50.00", "50.00", "50.00†"] in [line[-7:] for line in cells]
+    assert ["(100.00)", "(88.75)", "(60.00)", "(68.75)", "(71.25)", "(77.75)"] in cells
+    assert "Missing: SimToM with gpt-5.4 on hitom/400: failed: no server." in lines
+    assert "failed answers, which count as wrong: 1; the report lists them by run and step" in lines
+    tables = [line for line in lines if not line.startswith(("Table", "Missing", "Difference", "†", "/"))]
+    assert max(map(len, tables)) <= 80
+    wide = report(runs, "night", columns=160)
+    assert "97.50 [87.1, 99.6]" in wide.out
+
+
+def test_more_orders_than_fit_are_shown_one_part_below_the_other(tmp_path: Path) -> None:
+    write(tmp_path, "deep", [outcome(n, n % 9 < 7, 9) for n in range(90)], benchmark="fresh/deep")
+    done = report(tmp_path, "deep")
+    lines = done.out.splitlines()
+    heads = [line.split() for line in lines if line.startswith("Model")]
+    assert heads[0] == ["Model", "Method", "0th", "1st", "2nd", "3rd", "4th", "5th"]
+    assert heads[1] == ["Model", "Method", "6th", "7th", "8th", "Overall"]
+    assert max(len(line) for line in lines if not line.startswith(("Table", "/"))) <= 80
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"),
+    [(["ours"], "ours.report"), (["cot", "ours", "other"], "cot+2.report"), (["night", "other"], "night+1.report")],
+)
+def test_other_reports_have_a_folder_beside_the_runs(runs: Path, names: list[str], folder: str) -> None:
+    done = report(runs, *names)
+    assert done.out.splitlines()[-1] == str(runs.resolve() / folder / "index.html")
+    assert (runs / folder / "index.html").is_file()
+    assert 'href="../ours/report.html"' in (runs / folder / "index.html").read_text() or "ours" not in names
+
+
+def test_a_form_is_printed_and_writes_nothing_unless_asked(runs: Path, tmp_path: Path) -> None:
+    before = files(runs)
+    assert "| gpt-5.4 | CoT |" in report(runs, "night", "--markdown").out
+    assert r"\begin{tabular}{llrrrrrr}" in report(runs, "night", "--latex").out
+    rows = list(csv.DictReader(io.StringIO(report(runs, "night", "--csv").out)))
+    assert {row["table"] for row in rows} == {"table1", "table3", "pairs", "failures", "runs"}
+    told = [json.loads(line) for line in report(runs, "night", "--json").out.splitlines()]
+    assert [table["table"] for table in told] == ["table1", "table3", "pairs", "failures", "runs"]
+    assert files(runs) == before
+    done = report(runs, "night", "--json", "--out", tmp_path / "out")
+    assert json.loads(done.out.splitlines()[0])["table"] == "table1"
+    assert done.errors == [str(tmp_path / "out" / "index.html")]
+    assert 'href="../runs/ours/report.html"' in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_the_baseline_can_be_chosen(runs: Path) -> None:
+    told = [json.loads(line) for line in report(runs, "night", "--against", "cot", "--json").out.splitlines()]
+    (row,) = next(table for table in told if table["table"] == "pairs")["rows"]
+    assert row["heads"] == ["hitom/400", "gpt-5.4", "RecToM", "CoT"]
+
+
+# What is refused.
+
+
+def test_what_cannot_be_reported_is_refused_in_one_line(runs: Path, tmp_path: Path) -> None:
+    assert "there is no run or sweep day in" in refused(report(runs, "day"))
+    assert "there is no such method here; there are cot, rectom" in refused(report(runs, "night", "--against", "sc"))
+    write_sweep(runs, "empty", cell("x", state="waiting"))
+    assert "empty: no run is finished yet" in refused(report(runs, "empty"))
+    manifest = runs / "cot" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"finished"', '"stopped"'))
+    assert "cot is not finished but stopped" in refused(report(runs, "cot"))
+    (tmp_path / "file").write_text("")
+    done = report(runs, "ours", "--out", tmp_path / "file")
+    assert done.status == 1
+    assert done.errors[0].startswith(f"rectom: cannot write to {tmp_path / 'file'}: ")
+    assert report(runs).status == 2
+
+
+# On real runs.
+
+
+def test_a_run_over_http_is_reported_as_it_is_in_its_own_tables(tmp_path: Path) -> None:
+    lab = Lab(tmp_path, write_stories(tmp_path))
+    with serving(lab.server):
+        done = lab.run()
+    folder = done.report.parent
+    # The traces are not needed: the run tells what it asked.
+    (folder / "traces.jsonl").write_text("not to be read")
+    told = [json.loads(line) for line in report(lab.runs, folder.name, "--json").out.splitlines()]
+    overall = told[0]["rows"][0]["values"][-1]
+    assert overall["value"] == pytest.approx(100 * done.line["accuracy"])
+    tokens = next(table for table in told if table["table"] == "table3")["rows"][0]["values"][0]["value"]
+    assert tokens == pytest.approx(done.line["tokens"]["standalone"] / done.line["questions"])

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+
+from rectom.results.sheet import Column, Mark, Row, Sheet, Value
+from rectom.results.writing import CSV_HEADER, as_csv, escape, latex, markdown, to_json
+
+ODD = r"a_b & 100% #1 ${x} ~^\ <i> | *y* [z]"
+CELL = Value("97.50", 97.5, "94.9, 98.8", (94.93, 98.81), Mark.BEST, True, "97.75", 97.75, "-0.25")
+LOSS = Value("-1.50", -1.5, "-2.0, 1.0", (-2.0, 1.0), Mark.SECOND)
+SHEET = Sheet(
+    "table1",
+    f"Title of {ODD}",
+    ("Model", "Method"),
+    (Column("Overall", "Hi-ToM"), Column("Δ", "Big_ToM")),
+    (
+        Row((ODD, "CoT"), (CELL, LOSS)),
+        Row((ODD, "RecToM"), (Value("12", 12, link="../a%20b/report.html#fault=answer&order=1"), Value())),
+        Row(("=cmd()", "SimToM (paper)"), (Value("90.00", 90.0), Value()), paper=True),
+    ),
+    ("†: a note on 5 %.",),
+)
+LONG = Sheet("long", "Long", ("A",), (Column("x"),), (Row(("a",), (CELL,)),) * 30)
+
+
+def cells_of(line: str) -> int:
+    """The cells of a line: those between ampersands that are not escaped, each over as many columns as it says."""
+    cells = re.split(r"(?<!\\)&", line)
+    return sum(int(over[0]) if (over := re.findall(r"\\multicolumn\{(\d+)\}", cell)) else 1 for cell in cells)
+
+
+def balanced(text: str) -> bool:
+    """Whether braces and environments close in the order in which they open."""
+    open_ = []
+    for found in re.finditer(r"\\(begin|end)\{(\w+\*?)\}|\\[\\{}&%$#_]|([{}])", text):
+        kind, name, brace = found.groups()
+        if kind == "begin":
+            open_.append(name)
+        elif brace == "{":
+            open_.append("{")
+        elif (kind or brace) and (not open_ or open_.pop() != (name or "{")):
+            return False
+    return not open_
+
+
+# LaTeX.
+
+
+def test_latex_has_as_many_cells_a_line_as_columns_and_is_balanced() -> None:
+    for sheet in (SHEET, LONG):
+        table = latex(sheet)
+        width = len(sheet.corner) + len(sheet.columns)
+        lines = [line.strip() for line in table.splitlines() if line.rstrip("*").endswith(r"\\")]
+        assert {cells_of(line) for line in lines} == {width}
+        assert len(lines) == sheet.has_groups + 1 + len(sheet.rows) + sum(
+            any(value.paper for value in row.values) for row in sheet.rows
+        )
+        assert balanced(table)
+        assert f"}}{{{'l' * len(sheet.corner)}{'r' * len(sheet.columns)}}}\n" in table
+
+
+def test_latex_shows_marks_intervals_and_the_papers_figures() -> None:
+    table = latex(SHEET)
+    assert r"\textbf{97.50}$^{\dagger}$ {\scriptsize [94.9, 98.8]}" in table
+    assert r"\underline{$-$1.50} {\scriptsize [$-$2.0, 1.0]}" in table
+    assert r"{\scriptsize paper 97.75 ($-$0.25)}" in table
+    assert r"\multicolumn{1}{c}{Hi-ToM} & \multicolumn{1}{c}{Big\_ToM}" in table
+    assert r"\cmidrule(lr){3-3}\cmidrule(lr){4-4}" in table
+    assert r"$\Delta$" in table
+    assert table.count(r"\midrule") == 2  # below the header, and where another model begins
+
+
+def test_a_long_table_goes_on_over_pages() -> None:
+    table = latex(LONG)
+    assert table.startswith(r"\begin{longtable}{lr}")
+    assert r"\endhead" in table
+    assert "\\\\*\n" in table
+    assert r"\endhead" not in latex(SHEET)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a_b&c%d#e$f", r"a\_b\&c\%d\#e\$f"),
+        ("{x}", r"\{x\}"),
+        (r"~^\ ".strip(), r"\textasciitilde{}\textasciicircum{}\textbackslash{}"),
+        ('<|>"', r"\textless{}\textbar{}\textgreater{}\textquotedbl{}"),
+        ("é – †", r"é -- $^{\dagger}$"),
+        ("通\u200b", r"\texttt{U+901A}\texttt{U+200B}"),
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_what_latex_takes_for_a_command_is_escaped(text: str, written: str) -> None:
+    assert escape(text) == written
+
+
+# Markdown.
+
+
+def test_markdown_shows_marks_intervals_and_the_papers_figures() -> None:
+    lines = markdown(SHEET).splitlines()
+    assert lines[2] == "| Model | Method | Hi-ToM Overall | Big\\_ToM Δ |"
+    assert lines[3] == "| --- | --- | ---: | ---: |"
+    assert lines[4].endswith(
+        r"| CoT | **97.50**† \[94.9, 98.8\]<br>paper 97.75 (-0.25) | <ins>-1.50</ins> \[-2.0, 1.0\] |"
+    )
+    assert lines[5] == "|  | RecToM | [12](../a%20b/report.html#fault=answer&order=1) | – |"
+    assert lines[-1] == "†: a note on 5 %."
+
+
+def test_nothing_of_a_name_is_markup_in_markdown() -> None:
+    text = markdown(SHEET)
+    assert "<i>" not in text
+    assert r"\*y\*" in text
+    # Five bars enclose four cells, however many the names have.
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")} == {5}
+
+
+# CSV and JSON.
+
+
+def test_csv_is_a_row_a_figure_without_formulas() -> None:
+    rows = list(csv.DictReader(io.StringIO(as_csv([SHEET, LONG]))))
+    assert tuple(rows[0]) == CSV_HEADER
+    assert len(rows) == 6 + 30
+    first = rows[0]
+    assert (first["table"], first["head 1"], first["head 2"], first["column"]) == ("table1", ODD, "CoT", "Overall")
+    assert (first["value"], first["low"], first["high"], first["mark"]) == ("97.5", "94.93", "98.81", "best")
+    assert (first["significant"], first["paper"], first["of the paper"]) == ("yes", "97.75", "")
+    assert (rows[3]["value"], rows[3]["low"]) == ("", "")
+    assert (rows[4]["head 1"], rows[4]["of the paper"]) == ("'=cmd()", "yes")
+
+
+def test_json_has_the_figures() -> None:
+    told = to_json(SHEET)
+    assert told["rows"][0]["values"][0] == {
+        "text": "97.50",
+        "value": 97.5,
+        "interval": [94.93, 98.81],
+        "mark": "best",
+        "significant": True,
+        "paper": 97.75,
+    }
+    assert told["rows"][1]["values"][1]["value"] is None
+    assert told["columns"][1] == {"group": "Big_ToM", "name": "Δ"}
