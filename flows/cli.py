@@ -22,6 +22,9 @@ PARTIAL: Final = 3
 COMMANDS: Final = {
     "run": ("flows.commands.run", "Evaluate a benchmark, or take up an evaluation again."),
     "sweep": ("flows.commands.sweep", "Run a matrix of models, methods and benchmarks."),
+    "runs": ("flows.commands.runs", "List runs and sweeps: state, accuracy, cost, age."),
+    "resume": ("flows.commands.resume", "Go on with a run or a sweep."),
+    "rm": ("flows.commands.rm", "Remove runs and sweeps; replies stay in the store."),
     "explain": ("flows.commands.explain", "Say what a run would compute, and why; send nothing."),
     "show": ("flows.commands.show", "Show how the answer to one question came about."),
     "compare": ("flows.commands.compare", "Compare runs over the same questions."),

@@ -16,6 +16,7 @@ from typing import Any
 
 from cache import Store
 from flows.accounts import calls_of, cost_of, money_of, outcome_of, steps_of, trace_of
+from flows.commandline import CommandLine
 from flows.model import idle_client, method_of, open_client, reader_of, stats_of
 from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
 from flows.progress import Meter, Showing
@@ -112,18 +113,25 @@ async def conduct_plainly(evaluation: Evaluation) -> None:
 
 
 async def evaluate(
-    settings: Settings, conduct: Conduct, showing: Showing, shared: Shared | None = None, title: str = ""
+    settings: Settings,
+    conduct: Conduct,
+    showing: Showing,
+    shared: Shared | None = None,
+    title: str = "",
+    command: CommandLine | None = None,
 ) -> Evaluated:
     """Run a benchmark and leave a run folder. Nothing that was paid for is lost, however it ends.
 
     `showing` gives the line that tells of the progress, by the `title`, which is the run's name unless it is given.
-    `shared` is for runs side by side.
+    `shared` is for runs side by side. `command` is kept in the run's folder: by it the run can be taken up by its name.
     """
     benchmark = benchmark_of(settings, shared)
     folder = RunFolder(settings.runs / settings.run_name(benchmark.digest))
     described = {**settings.fields(), "data": benchmark.digest}
     begun = time.monotonic()
     with folder.open(described), nullcontext(shared.store) if shared else Store(settings.cache) as store:
+        if command:
+            command.keep(folder.folder)
         earlier = (folder.before() or {}).get("sessions", [])
         async with open_client(settings, store, shared=shared) as client:
             runs = [_sample(settings, benchmark, store, client, number) for number in range(settings.samples)]

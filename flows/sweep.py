@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cache import CacheError
+from flows.commandline import CommandLine
 from flows.evaluate import Conduct, benchmark_of, evaluate, up_to_date
 from flows.matrix import Planned
 from flows.progress import Showing
@@ -91,7 +92,7 @@ class Sweeper:
         try:
             if not self._is_done(planned):
                 self._note(name, RUNNING)
-                await evaluate(planned.settings, self.conduct, self.showing, self.shared, name)
+                await evaluate(planned.settings, self.conduct, self.showing, self.shared, name, self._command(planned))
             self._note(name, FINISHED)
         except Occupied:
             self._note(name, WAITING, "another process works on it")
@@ -105,6 +106,12 @@ class Sweeper:
                 raise
             self._note(name, FAILED, f"an unexpected {type(error).__name__}: {' '.join(str(error).split())}")
         return True
+
+    def _command(self, planned: Planned) -> CommandLine:
+        """The command that runs a cell alone."""
+        settings = planned.settings
+        places = ("--cache", str(settings.cache.absolute()), "--runs", str(settings.runs.absolute()))
+        return CommandLine.given("run", (*planned.command, *places))
 
     def _is_done(self, planned: Planned) -> bool:
         settings = planned.settings

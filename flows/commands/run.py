@@ -12,6 +12,7 @@ from rich.table import Table
 
 from flows import loop
 from flows.cli import PARTIAL
+from flows.commandline import CommandLine
 from flows.evaluate import Conduct, Evaluated, conduct_plainly, evaluate
 from flows.options import run_options, settings_from
 from flows.progress import Bars
@@ -41,7 +42,8 @@ def command(plain: bool, as_json: bool, **options: Any) -> int:
     told = Console(stderr=True)
     with told.status("starting Prefect …") if not plain else told.status("starting …"):
         conduct = conduct_plainly if plain else _under_prefect()
-    done = loop.run(evaluate(settings, conduct, Bars(told)))
+    line = CommandLine.of(click.get_current_context())
+    done = loop.run(evaluate(settings, conduct, Bars(told), command=line))
     _print(done, told if as_json else Console())
     if as_json:
         click.echo(orjson.dumps(done.line).decode())

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from flows import loop
 from flows.cli import PARTIAL
+from flows.commandline import CommandLine
 from flows.evaluate import Conduct, conduct_plainly
 from flows.home import home
 from flows.matrix import Matrix, Planned, read
@@ -81,6 +82,7 @@ def command(
         conduct, within = _conductors(plain)
     folder = runs / matrix.name
     with closing(hold(folder)), sharing(planned[0].settings.cache, purse, _endpoints(planned)) as shared:
+        CommandLine.of(click.get_current_context()).keep(folder)
         purse.admit_currencies([one.settings.budget for one in planned if one.settings.asks_a_model()])
         sweeper = Sweeper(
             matrix.name,

@@ -1,0 +1,105 @@
+"""The command that a run or a sweep was begun with, as its folder keeps it: `command.json`, for the owner's eyes alone.
+
+It is apart from the manifest, so that a run that is published holds no addresses and no places of a machine. Keys are
+in neither: they come from the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+import orjson
+from click.core import ParameterSource
+from pydantic import BaseModel, ValidationError
+
+from rectom.errors import DataError, SettingsError
+
+FILE: Final = "command.json"
+
+#: Options that say how a command talks, and not what it does.
+_ASIDE: Final = frozenset({"as_json"})
+
+#: What a command reads of the environment, besides keys.
+_ENVIRONMENT: Final = ("OPENAI_BASE_URL", "RECTOM_CACHE", "RECTOM_DATA", "RECTOM_HOME")
+
+_USERINFO: Final = re.compile(r"(?<=://)[^/@]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A command's name and arguments, the folder that it was given in, and what the environment said for it."""
+
+    name: str
+    arguments: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, context: click.Context) -> CommandLine:
+        """The command that is being run."""
+        assert context.command.name
+        return cls.given(context.command.name, _arguments(context))
+
+    @classmethod
+    def given(cls, name: str, arguments: Iterable[str]) -> CommandLine:
+        """A command as if it were given here and now, without passwords in its addresses."""
+        said = {name: _bare(os.environ[name]) for name in _ENVIRONMENT if name in os.environ}
+        return cls(name, tuple(map(_bare, arguments)), Path.cwd(), said)
+
+    def keep(self, run: Path) -> None:
+        """Write it into the folder of a run. Raises SettingsError if there is no room."""
+        data = {**asdict(self), "folder": str(self.folder)}
+        try:
+            number, part = tempfile.mkstemp(dir=run, prefix=FILE)  # readable by the owner alone
+            with os.fdopen(number, "wb") as file:
+                file.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            Path(part).replace(run / FILE)
+        except OSError as error:
+            raise SettingsError(f"cannot write to {run}: {error.strerror}; make room and run again") from None
+
+    @classmethod
+    def kept(cls, run: Path) -> CommandLine:
+        """Read it back. Raises DataError, with what to do, if there is none."""
+        path = run / FILE
+        try:
+            found = _Kept.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            raise DataError(f"{run} does not hold its command: run it again as it was begun") from None
+        except (OSError, ValidationError) as error:
+            why = " ".join(str(error).split())
+            raise DataError(f"{path} cannot be read ({why}): run it again as it was begun") from None
+        return cls(found.name, tuple(found.arguments), found.folder, found.environment)
+
+
+class _Kept(BaseModel):
+    name: Literal["run", "sweep"]
+    arguments: list[str]
+    folder: Path
+    environment: dict[str, str]
+
+
+def _arguments(context: click.Context) -> Iterator[str]:
+    """The parameters that the command line gave, as words."""
+    for parameter in context.command.get_params(context):
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and name not in _ASIDE:
+            yield from _words(parameter, context.params[name])
+
+
+def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
+    for one in value if isinstance(value, tuple) else (value,):
+        if isinstance(parameter, click.Option):
+            yield max(parameter.opts, key=len)
+        if not (isinstance(parameter, click.Option) and parameter.is_flag):
+            yield str(one.absolute() if isinstance(one, Path) else one)
+
+
+def _bare(word: str) -> str:
+    return _USERINFO.sub("", word)
