@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +18,7 @@ from cache import Store
 from flows.accounts import calls_of, cost_of, money_of, outcome_of, steps_of, trace_of
 from flows.commandline import CommandLine
 from flows.model import idle_client, method_of, open_client, reader_of, stats_of
+from flows.oracle import Told, told
 from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
 from flows.progress import Meter, Showing
 from flows.settings import LIVE, Settings
@@ -32,8 +33,9 @@ from rectom.llm import ChatClient
 from rectom.llm.stats import Stats
 from rectom.methods.registry import chosen
 from rectom.results import report, tables
+from rectom.results.attribution import fault_rows
 from rectom.results.folder import RunFolder
-from rectom.results.outcome import Outcome
+from rectom.results.outcome import Outcome, Trace
 from rectom.results.scoring import Measure, official
 from rectom.results.summary import Cost, Money, summary_line
 from rectom.task import task
@@ -145,7 +147,8 @@ async def evaluate(
             with _noting(folder, manifest, stats_of(client)):
                 for run in runs:
                     await _conduct(settings, run, folder, client, conduct, showing, title or folder.folder.name)
-            return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun)
+            known = await told(runs) if client else {}
+            return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun, known)
 
 
 def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: ChatClient | None, number: int) -> Run:
@@ -224,11 +227,17 @@ def _append(run: Run, folder: RunFolder, meter: Meter, tolerance: Tolerance) -> 
 
 
 def _finish(
-    runs: Sequence[Run], settings: Settings, stats: Stats, folder: RunFolder, manifest: dict[str, Any], wall_s: float
+    runs: Sequence[Run],
+    settings: Settings,
+    stats: Stats,
+    folder: RunFolder,
+    manifest: dict[str, Any],
+    wall_s: float,
+    known: Mapping[str, Told],
 ) -> Evaluated:
     asked = [(run, question.id) for run in runs for question in run.benchmark.questions]
-    outcomes = [outcome_of(run, question) for run, question in asked]
-    traces = [trace_of(run, question) for run, question in asked]
+    outcomes = [_with_fault(outcome_of(run, question), known) for run, question in asked]
+    traces = [_with_oracle(trace_of(run, question), known) for run, question in asked]
     cost, steps = cost_of(runs, stats), steps_of(runs)
     money = money_of(cost, stats, settings.budget)
     identity = {
@@ -244,6 +253,7 @@ def _finish(
     _write_tables(folder, "accuracy", tables.HEADER, tables.accuracy_rows(outcomes))
     _write_tables(folder, "steps", tables.STEPS_HEADER, tables.step_rows(steps))
     _write_tables(folder, "kinds", tables.GROUPS_HEADER, tables.group_rows(outcomes))
+    _write_tables(folder, "faults", *fault_rows(outcomes) if known else ((), ()))
     measures = _official(outcomes, runs[0].benchmark)
     _write_tables(folder, "official", tables.OFFICIAL_HEADER, tables.official_rows(measures))
     calls = {call["key"]: call for call in folder.calls()}
@@ -255,6 +265,18 @@ def _finish(
     failures = [Failure(**trace.failure) for trace in traces if trace.failure]
     warnings, beside = runs[0].benchmark.warnings, _unpermuted(settings, manifest["settings"])
     return Evaluated(line, outcomes, cost, money, failures, folder.report, measures, warnings, beside)
+
+
+def _with_fault(outcome: Outcome, known: Mapping[str, Told]) -> Outcome:
+    told = known.get(outcome.id)
+    return replace(outcome, fault=told.fault.step) if told and told.fault else outcome
+
+
+def _with_oracle(trace: Trace, known: Mapping[str, Told]) -> Trace:
+    told = known.get(trace.id)
+    if told is None:
+        return trace
+    return replace(trace, fault=told.fault.to_json() if told.fault else None, oracle=told.oracle)
 
 
 def _official(outcomes: Sequence[Outcome], benchmark: Benchmark) -> list[Measure]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from rectom.llm.wire import NoResponse, Response, Transport
 
 
@@ -11,18 +13,21 @@ class Lent:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._borrowers = 0
+        self._door = asyncio.Lock()
 
     async def open(self) -> None:
-        """Make ready, for the first."""
-        self._borrowers += 1
-        if self._borrowers == 1:
-            await self._transport.open()
+        """Make ready, for the first; the others wait until it is."""
+        async with self._door:
+            if not self._borrowers:
+                await self._transport.open()
+            self._borrowers += 1
 
     async def close(self) -> None:
         """Let go, for the last."""
-        self._borrowers -= 1
-        if not self._borrowers:
-            await self._transport.close()
+        async with self._door:
+            self._borrowers -= 1
+            if not self._borrowers:
+                await self._transport.close()
 
     async def post(self, payload: bytes, key: str) -> Response | NoResponse:
         """Carry a request."""

@@ -31,22 +31,32 @@ _FAULTS = {
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """A parsed reply. `replies` holds every reply it took, the good one last, `repairs` counts the bad."""
+    """A parsed reply. `replies` are all that it took, the good one last; `faults` tell what was wrong with the rest."""
 
     value: T
     replies: list[Reply]
-    repairs: int
+    faults: list[str]
+
+    @property
+    def repairs(self) -> int:
+        """How many replies were bad."""
+        return len(self.faults)
 
 
 class BadReply(RectomError):
-    """No reply could be parsed, after all repairs. `why` is the last fault; `replies` are all that were paid
-    for.
+    """No reply could be parsed, after all repairs. `replies` are all that were paid for, `faults` what was wrong with
+    each, and `why` the last of them.
     """
 
-    def __init__(self, why: str, replies: Sequence[Reply]) -> None:
-        super().__init__(why, replies)
-        self.why = why
+    def __init__(self, faults: Sequence[str], replies: Sequence[Reply]) -> None:
+        super().__init__(faults, replies)
+        self.faults = list(faults)
         self.replies = list(replies)
+
+    @property
+    def why(self) -> str:
+        """The last fault."""
+        return self.faults[-1]
 
     def __str__(self) -> str:
         return f"no usable reply in {len(self.replies)} tries: {self.why}"
@@ -63,16 +73,17 @@ async def ask_json(
     replies from the store too, unless it is to be `fresh`.
     """
     replies: list[Reply] = []
+    faults: list[str] = []
     while True:
         reply = await client.ask(request, fresh=fresh)
         replies.append(reply)
         try:
-            return Answer(parse(_json(reply)), replies, len(replies) - 1)
+            return Answer(parse(_json(reply)), replies, faults)
         except ValueError as bad:
-            fault = fault_words(bad)
+            faults.append(fault_words(bad))
         if len(replies) > repairs:
-            raise BadReply(fault, replies)
-        request = _repaired(request, reply, fault)
+            raise BadReply(faults, replies)
+        request = _repaired(request, reply, faults[-1])
 
 
 def _json(reply: Reply) -> object:

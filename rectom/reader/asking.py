@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -16,10 +16,16 @@ from rectom.schemas import ReplyModel
 
 T = TypeVar("T")
 
+#: A fault in the note of a call is cut to so many characters.
+_LONGEST_FAULT = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One model call as a step's record keeps it. `key` leads to the reply in the store; tokens are the server's."""
+    """One model call as a step's record keeps it. `key` leads to the reply in the store; tokens are the server's.
+
+    `repair` tells that it answers a complaint about the reply before, `fault` what was wrong with its own.
+    """
 
     step: str
     key: str
@@ -31,10 +37,11 @@ class Call:
     latency_s: float
     outcome: str
     repair: bool = False
+    fault: str = ""
 
     @classmethod
-    def of(cls, step: str, reply: Reply, *, repair: bool = False) -> Call:
-        """The note of a reply; `repair` if it answers a complaint about the one before."""
+    def of(cls, step: str, reply: Reply, *, repair: bool = False, fault: str = "") -> Call:
+        """The note of a reply."""
         usage = reply.usage
         return cls(
             step,
@@ -47,6 +54,7 @@ class Call:
             round(reply.latency_s, 4),
             str(reply.outcome),
             repair,
+            fault[:_LONGEST_FAULT],
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -158,11 +166,11 @@ class Asker:
                 fresh=_anew.get(),
             )
         except BadReply as error:
-            self._note(name, error.replies)
+            self._note(name, error.replies, error.faults)
             raise StepFailure(name, str(error)) from None
         except (EndpointBusy, EndpointFault, RequestRefused) as error:
             raise StepFailure(name, str(error)) from None
-        self._note(name, found.replies)
+        self._note(name, found.replies, found.faults)
         return found.value
 
     async def say(self, name: str, **fields: str) -> str:
@@ -182,5 +190,7 @@ class Asker:
             raise StepFailure(step, f"the reply is {reply.outcome}")
         return reply.text
 
-    def _note(self, name: str, replies: list[Reply]) -> None:
-        noted(Call.of(name, reply, repair=number > 0) for number, reply in enumerate(replies))
+    def _note(self, name: str, replies: Sequence[Reply], faults: Sequence[str] = ()) -> None:
+        found = [*faults, *[""] * (len(replies) - len(faults))]
+        pairs = enumerate(zip(replies, found, strict=True))
+        noted(Call.of(name, reply, repair=number > 0, fault=fault) for number, (reply, fault) in pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -101,16 +101,15 @@ def _run(folder: Path) -> Listed:
 
 def _told(folder: Path, manifest: Mapping[str, Any]) -> Listed:
     settings, summary = manifest["settings"], manifest.get("summary") or {}
-    named = {name: str(settings.get(name, "")) for name in ("benchmark", "method", "model")}
     state = _state(folder, manifest, summary)
+    benchmark, method, model = (str(settings.get(name, "")) for name in ("benchmark", "method", "model"))
+    begun = Listed(folder.name, state, benchmark, method, model, since=_time(_last(manifest)))
     if not summary or state not in {"finished", PARTIAL}:
-        return Listed(folder.name, state, **named, answered=_lines(folder), since=_time(_last(manifest)))
+        return replace(begun, answered=_lines(folder))
     accuracy, questions = float(summary["accuracy"]), int(summary["questions"])
     calls, tokens = summary["calls"], summary["tokens"]
-    return Listed(
-        folder.name,
-        state,
-        **named,
+    return replace(
+        begun,
         questions=questions,
         answered=questions,
         failed=int(summary["failed"]),
