@@ -38,6 +38,7 @@ _STYLES: Final = {Mark.BEST: "bold", Mark.SECOND: "underline", None: ""}
 @click.option(
     "--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are."
 )
+@click.option("--no-figures", is_flag=True, help="Leave out figures: a report of many cells is then faster.")
 @click.option(
     "--json", "form", flag_value="json", help="A line of JSON a table; writes no files unless --out is given."
 )
@@ -45,13 +46,19 @@ _STYLES: Final = {Mark.BEST: "bold", Mark.SECOND: "underline", None: ""}
 @click.option("--latex", "form", flag_value="latex", help="The tables in LaTeX, likewise.")
 @click.option("--csv", "form", flag_value="csv", help="Plain figures, a row each, likewise.")
 def command(
-    names: tuple[str, ...], beside_paper: bool, against: str | None, out: Path | None, place: Path, form: str | None
+    names: tuple[str, ...],
+    beside_paper: bool,
+    against: str | None,
+    out: Path | None,
+    place: Path,
+    no_figures: bool,
+    form: str | None,
 ) -> None:
     """Make the paper's Tables 1 to 5 from finished runs, and one like Table 1 for every other benchmark.
 
     RUN is the name of a run or of a sweep, or its folder; a sweep stands for all its cells, and those that are not
-    finished are named. Runs that differ in their seeds alone are pooled. Written are index.html, report.md, report.tex
-    and tables/ in markdown, CSV and LaTeX.
+    finished are named. Runs that differ in their seeds alone are pooled. Written are index.html, report.md, report.tex,
+    tables/ in markdown, CSV and LaTeX, figures/, and pages that show runs over the same questions side by side.
     """
     arranged = grid.read(names, place)
     if against is not None:
@@ -63,8 +70,29 @@ def command(
     else:
         _print(report, Console(highlight=False, markup=False))
     if out or not form:
-        _write(report, folder)
+        write(arranged, report, folder, figures=not no_figures)
         click.echo(folder / "index.html", err=bool(form))
+
+
+def make(name: str, place: Path) -> Path:
+    """Write the report of one run or sweep, and return its page. Raises DataError if nothing is finished."""
+    arranged, folder = grid.read([name], place), _folder([name], place)
+    write(arranged, PaperReport.of(name, arranged, folder), folder)
+    return folder / "index.html"
+
+
+def write(arranged: grid.Grid, report: PaperReport, folder: Path, *, figures: bool = True) -> None:
+    """Write a report's files, with its figures and the pages of its runs. Raises SettingsError if there is no room."""
+    from rectom.results.paper_figures import drawn
+    from rectom.results.side_by_side import side_by_side
+
+    pages = list(side_by_side(arranged))
+    shown = replace(
+        report,
+        figures=tuple(drawn(arranged)) if figures else (),
+        pages=tuple((page.title, next(iter(page.files))) for page in pages),
+    )
+    _write([*shown.files(), *(file for page in pages for file in page.files.items())], folder)
 
 
 def _folder(names: Sequence[str], place: Path) -> Path:
@@ -76,9 +104,9 @@ def _folder(names: Sequence[str], place: Path) -> Path:
     return first.with_name(f"{first.name}{more}.report")
 
 
-def _write(report: PaperReport, folder: Path) -> None:
+def _write(files: Sequence[tuple[str, bytes]], folder: Path) -> None:
     try:
-        for name, data in report.files():
+        for name, data in files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)

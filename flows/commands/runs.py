@@ -2,93 +2,141 @@
 
 from __future__ import annotations
 
-import fnmatch
+import shutil
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import orjson
 
-from rectom.results.listing import Listed, listed
+from rectom.results.listing import DAMAGED, FAILED, FINISHED, KILLED, RUNNING, STATES, Listed, is_called, listed
 
 _SORTS: Final[dict[str, Callable[[Listed], Any]]] = {
     "age": lambda one: -(one.since.timestamp() if one.since else 0.0),
     "accuracy": lambda one: -(one.accuracy if one.accuracy is not None else -1.0),
-    "cost": lambda one: -(one.tokens or 0),
+    "cost": lambda one: (-(one.money or 0), -(one.tokens or 0)),
     "name": lambda one: one.name,
 }
 
-_STYLES: Final = {"finished": "green", "running": "cyan", "failed": "red", "damaged": "red", "killed": "red"}
+_STYLES: Final = {FINISHED: "green", RUNNING: "cyan", FAILED: "red", DAMAGED: "red", KILLED: "red"}
+
+#: The columns of figures, between the name and what else there is to say.
+_HEADER: Final = ("state", "accuracy", "done", "calls", "tokens", "money", "took", "age")
 
 
-@click.command(name="runs")
+@click.command(name="runs", short_help="List runs and sweeps: state, accuracy, cost, age.")
 @click.argument("patterns", nargs=-1, metavar="[NAME...]")
 @click.option(
     "--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are."
 )
-@click.option("--state", help="Only those in this state: finished, partial, running, killed, stopped, …")
-@click.option("--sort", type=click.Choice(list(_SORTS)), default="age", show_default=True)
+@click.option("--state", type=click.Choice(STATES), help="Only those in this state.")
+@click.option(
+    "--sort",
+    type=click.Choice(list(_SORTS)),
+    default="age",
+    show_default=True,
+    help="Latest, most right, dearest or first by name on top.",
+)
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON a run.")
 def command(patterns: tuple[str, ...], place: Path, state: str | None, sort: str, as_json: bool) -> None:
-    """List runs and sweeps: state, accuracy, cost and age. NAME may hold `*`.
+    """List runs and sweeps: state, accuracy with its interval in percent, cost and age. NAME may hold `*`.
 
-    A run is `killed` if it did not come to its end and nobody works on it; `rectom resume` takes it up again.
+    A run is `partial` if it is finished but questions failed, `unbegun` if it ended before it asked anything, and
+    `killed` if nobody works on it although it has not ended; `rectom resume` takes it up again.
     """
-    found = [
-        one
-        for one in listed(place)
-        if (not patterns or any(fnmatch.fnmatch(one.name, pattern) for pattern in patterns))
-        and state in {None, one.state}
-    ]
-    found.sort(key=_SORTS[sort])
-    if as_json:
-        import orjson
-
-        for one in found:
-            click.echo(orjson.dumps(asdict(one)).decode())
-    else:
-        _print(found, place)
-
-
-def _print(found: Sequence[Listed], place: Path) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
+    there = list(listed(place))
+    meant = [one for one in there if not patterns or any(is_called(one.name, pattern) for pattern in patterns)]
+    found = sorted((one for one in meant if state in {None, one.state}), key=_SORTS[sort])
     if not found:
-        console.print(f"no such runs in {place}; rectom run makes one", highlight=False, soft_wrap=True)
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("name", "state", "accuracy", "calls", "tokens", "money", "age"):
-        left = heading in {"name", "state"}
-        table.add_column(heading, justify="left" if left else "right", overflow="fold", no_wrap=not left)
+        click.echo(_nothing(len(there), place), err=True)
+    elif as_json:
+        for one in found:
+            click.echo(orjson.dumps(one.to_json()).decode())
+    else:
+        _print(found)
+
+
+def _nothing(there: int, place: Path) -> str:
+    if there:
+        return f"none of the {there} runs in {place} is meant: rectom runs lists all"
+    return f"no runs in {place}: `rectom run` makes one, --runs says where they are"
+
+
+def _print(found: Sequence[Listed]) -> None:
+    """A line each; two lines in a terminal that is too narrow, so that a name can be copied."""
     now = datetime.now(UTC)
-    for one in found:
-        table.add_row(Text(one.name), Text(one.state, _STYLES.get(one.state, "yellow")), *_figures(one), _age(one, now))
-    console.print(table)
+    rows = [_HEADER, *(_figures(one, now) for one in found)]
+    widths = [max(map(len, cells)) for cells in list(zip(*rows[1:], strict=True))]
+    widths = [max(width, len(head)) if width else 0 for width, head in zip(widths, _HEADER, strict=True)]
+    names = ["name", *map(_name, (one.name for one in found))]
+    more = ["", *map(_more, found)]
+    longest = max(map(len, names))
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    narrow = room < longest + sum(width + 2 for width in widths) + max(map(len, more))
+    for name, cells, also in zip(names, rows, more, strict=True):
+        figures = _line(cells, widths)
+        if narrow:
+            click.echo(f"{name}  {also}".rstrip() + f"\n{figures}")
+        else:
+            click.echo(f"{name:{longest}}{figures}  {also}".rstrip())
 
 
-def _figures(one: Listed) -> tuple[str, str, str, str]:
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """The figures of a run below one another; a column in which nobody has any is left out."""
+    state, *numbers = cells
+    told = [click.style(f"{state:{widths[0]}}", _STYLES.get(state))]
+    told += [f"{number:>{width}}" for number, width in zip(numbers, widths[1:], strict=True) if width]
+    return "".join(f"  {cell}" for cell in told)
+
+
+def _figures(one: Listed, now: datetime) -> tuple[str, ...]:
+    accuracy = ""
+    if one.accuracy is not None and one.interval is not None:
+        low, high = (100 * end for end in one.interval)
+        accuracy = f"{100 * one.accuracy:.1f} [{low:.0f},{high:.0f}]"
+    whole = "" if one.questions in {None, one.answered} else f"/{one.questions}"
+    return (
+        one.state,
+        accuracy,
+        "" if one.answered is None else f"{one.answered}{whole}",
+        _short(one.calls),
+        _short(one.tokens),
+        "" if one.money is None else f"{one.money:.2f} {one.currency}",
+        "" if one.wall_s is None else _span(one.wall_s),
+        "" if one.since is None else _span((now - one.since).total_seconds()),
+    )
+
+
+def _more(one: Listed) -> str:
+    """What the figures leave out."""
     if one.cells is not None:
         cells = ", ".join(f"{count} {state}" for state, count in one.cells.items())
-        return cells, "", "", ""
-    if one.accuracy is None or one.interval is None:
-        return f"{one.answered} answered" if one.answered is not None else "", "", "", ""
-    low, high = one.interval
-    failed = f", {one.failed} failed" if one.failed else ""
-    accuracy = f"{100 * one.accuracy:.1f} [{100 * low:.0f}, {100 * high:.0f}]{failed}"
-    return accuracy, f"{one.calls:,}", f"{one.tokens:,}", one.money
+        return f"sweep: {cells or 'no cells'}"
+    failed = [f"{one.failed} failed"] if one.failed else []
+    is_named = one.name.startswith(f"{one.benchmark.replace('/', '-')}.{one.method}")
+    named = [] if is_named else [one.benchmark, one.method, one.model]
+    return _name(" · ".join(filter(None, [*named, *failed])))
 
 
-def _age(one: Listed, now: datetime) -> str:
-    if one.since is None:
+def _name(text: str) -> str:
+    """A name for the terminal, which may be told things by characters that are not printed."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def _short(number: int | None) -> str:
+    if number is None:
         return ""
-    seconds = max(0, int((now - one.since).total_seconds()))
+    for unit, size in (("M", 1_000_000), ("k", 1000)):
+        if number >= 10 * size:
+            return f"{number / size:.0f}{unit}"
+    return str(number)
+
+
+def _span(seconds: float) -> str:
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
-            return f"{seconds // length} {unit}"
-    return f"{seconds} s"
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0, seconds):.0f} s"

@@ -28,6 +28,7 @@ from flows.progress import Bars
 from flows.purse import Purse
 from flows.shared import sharing
 from flows.sweep import Sweeper, chosen, figures
+from rectom.errors import DataError
 from rectom.results.folder import hold
 from rectom.results.statistics import wilson
 from rectom.results.sweep import FAILED, FINISHED, Cell, Sweep
@@ -96,7 +97,13 @@ def command(
             debug=os.environ.get("RECTOM_DEBUG") == "1",
         )
         sweep = loop.run(within(sweeper, lambda: sweeper.run(at_once or matrix.at_once)))
-    _print(sweep, runs, told if as_json else Console())
+    with told.status("writing the report …"):
+        page = _report(matrix.name, runs)
+    console = told if as_json else Console()
+    _print(sweep, runs, console)
+    console.print(
+        f"report: {page}" if page else "no report, since no cell is finished", highlight=False, soft_wrap=True
+    )
     if as_json:
         click.echo(orjson.dumps(_json(sweep, runs)).decode())
     return 0 if _is_whole(sweep, runs) else PARTIAL
@@ -119,6 +126,16 @@ def _conductors(plain: bool) -> tuple[Conduct, Within]:
     from flows.prefect_sweep import within
 
     return conduct, within
+
+
+def _report(name: str, runs: Path) -> Path | None:
+    """Write the report; None if there is nothing to report."""
+    from flows.commands import report
+
+    try:
+        return report.make(name, runs)
+    except DataError:
+        return None
 
 
 def _purse(matrix: Matrix, given: Mapping[str, Any]) -> Purse:

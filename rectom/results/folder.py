@@ -20,6 +20,9 @@ import orjson
 from rectom.errors import DataError, Occupied, SettingsError
 from rectom.results.outcome import Outcome, Trace
 
+#: When the replies of a run came, and how long each took, without what they say.
+TIMES = "times.csv"
+
 _PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 
@@ -83,13 +86,16 @@ class RunFolder:
         self._write_lines("traces.jsonl", (trace.to_json() for trace in traces))
 
     def write_calls(self, calls: Iterable[Mapping[str, Any]]) -> None:
-        """Write `calls.jsonl.gz`: every different call of the run, with its messages and its reply.
+        """Write `calls.jsonl.gz`: every different call of the run, with its messages and its reply; and their times.
 
         The fields are those of `rectom.reader.asking.Call`, and `messages`, `text`, `reasoning`, `model` and `at`, the
         time at which the reply came, in seconds since 1970.
         """
-        lines = b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in calls)
+        told = list(calls)
+        lines = b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in told)
         self.write("calls.jsonl.gz", gzip.compress(lines, compresslevel=6, mtime=0))
+        times = "".join(f"{call['step']},{call.get('at') or 0},{call['latency_s']}\n" for call in told)
+        self.write(TIMES, f"step,at,latency_s\n{times}".encode())
 
     def calls(self) -> Iterator[dict[str, Any]]:
         """The calls that `write_calls` wrote; none where there is no such file. Raises DataError if it is damaged."""

@@ -1,12 +1,19 @@
-"""Runs and sweeps as a list tells of them: from their manifests alone, so that hundreds are listed in a moment."""
+"""Runs and sweeps as a list tells of them: from their manifests alone, so that hundreds are listed in a moment.
+
+Of a run that has not ended the results are counted; its traces are never opened, nor anything but the manifest of one
+that has.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from decimal import Decimal
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,20 +23,30 @@ from rectom.results.statistics import Interval, wilson
 from rectom.results.sweep import FILE as SWEEP
 from rectom.results.sweep import Sweep
 
-#: States that a list knows besides those of a manifest: a finished run some of whose questions failed, one that says it
-#: is running although nobody works on it, and one whose manifest cannot be read.
-PARTIAL, KILLED, DAMAGED = "partial", "killed", "damaged"
+#: The states of a manifest.
+RUNNING, FINISHED, INTERRUPTED, STOPPED, FAILED = "running", "finished", "interrupted", "stopped", "failed"
 
-_RUNNING: Final = "running"
+#: States that a list knows besides: a finished run some of whose questions failed; one that says it is running although
+#: nobody works on it; one that ended before it asked anything; one whose manifest cannot be read.
+PARTIAL, KILLED, UNBEGUN, DAMAGED = "partial", "killed", "unbegun", "damaged"
+
+STATES: Final = (RUNNING, FINISHED, PARTIAL, INTERRUPTED, STOPPED, FAILED, KILLED, UNBEGUN, DAMAGED)
+
+_MANIFEST: Final = "manifest.json"
+
+#: How the names begin of all that a run or a sweep has in its folder before it has a manifest.
+_BEGINNING: Final = ("lock", "results.jsonl", "traces.jsonl", "command.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A run, or a sweep, of the list.
 
-    `accuracy` (0 to 1) and `interval` are those of a finished run; `answered` of how many `questions` are done, None
-    where that is not known. `calls` are the different ones, `tokens` those of their replies; `money` is as it is told.
-    `since` is when it ended, or began if it has not; `cells` counts a sweep's cells by their states.
+    `answered` of `questions` are done, `failed` of them without an answer; `accuracy` (0 to 1) and `interval` are those
+    of a run that is finished. `calls` are its different ones, `tokens` those of their replies, and `money` the price of
+    these in `currency`; of a run that has not ended, `calls` and `tokens` are what its sessions sent and used. `wall_s`
+    is what the last session took, in seconds. `since` is when the run ended, or began if it has not; `cells` counts
+    a sweep's cells by their states. None is what the folder does not tell.
     """
 
     name: str
@@ -44,7 +61,8 @@ class Listed:
     interval: Interval | None = None
     calls: int | None = None
     tokens: int | None = None
-    money: str = ""
+    money: Decimal | None = None
+    currency: str = ""
     wall_s: float | None = None
     since: datetime | None = None
     cells: Mapping[str, int] | None = None
@@ -54,20 +72,47 @@ class Listed:
         """Whether it is a sweep."""
         return self.cells is not None
 
+    def to_json(self) -> dict[str, Any]:
+        """As JSON; the amount as text, so that no digit is lost."""
+        return {**asdict(self), "money": None if self.money is None else str(self.money)}
+
 
 def listed(place: Path) -> Iterator[Listed]:
     """The runs and sweeps in a folder, by name. Raises DataError if the folder cannot be read."""
+    for folder in folders(place):
+        if found := look(folder):
+            yield found
+
+
+def folders(place: Path) -> list[Path]:
+    """The folders in a folder, by name; none if it is not there. Raises DataError if it cannot be read."""
     try:
-        folders = sorted(path for path in place.iterdir() if path.is_dir())
+        return sorted(path for path in place.iterdir() if path.is_dir())
     except FileNotFoundError:
-        return
+        return []
     except OSError as error:
         raise DataError(f"cannot read {place}: {error.strerror}; give --runs FOLDER") from None
-    for folder in folders:
-        if (folder / SWEEP).is_file():
-            yield _sweep(folder)
-        elif (folder / "manifest.json").is_file():
-            yield _run(folder)
+
+
+def is_called(name: str, pattern: str) -> bool:
+    """Whether a run is meant by a name, or by a pattern with `*`."""
+    return name == pattern or fnmatchcase(name, pattern)
+
+
+def look(folder: Path) -> Listed | None:
+    """The run or the sweep in a folder; None if it holds neither."""
+    name = os.fsencode(folder.name).decode(errors="replace")
+    try:
+        there = {path.name for path in folder.iterdir()}
+        if SWEEP in there:
+            return _sweep(name, folder)
+        if _MANIFEST in there:
+            return _run(name, folder, RunFolder(folder).manifest())
+    except (DataError, OSError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        return Listed(name, DAMAGED)
+    if there and all(one.startswith(_BEGINNING) for one in there):
+        return Listed(name, RUNNING if is_held(folder) else UNBEGUN)
+    return None
 
 
 def is_held(folder: Path) -> bool:
@@ -75,78 +120,88 @@ def is_held(folder: Path) -> bool:
     try:
         with (folder / "lock").open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return False
-    except OSError:
+    except OSError:  # held, or not to be known: then nobody should meddle with it
         return True
     return False
 
 
-def _sweep(folder: Path) -> Listed:
-    try:
-        sweep = Sweep.read(folder)
-    except DataError:
-        return Listed(folder.name, DAMAGED, cells={})
-    state = KILLED if sweep.state == _RUNNING and not is_held(folder) else sweep.state
-    cells = Counter(cell.state for cell in sweep.cells)
-    return Listed(folder.name, state, since=_time(sweep.ended or sweep.started), cells=cells)
+def _sweep(name: str, folder: Path) -> Listed:
+    sweep = Sweep.read(folder)
+    state = _alive(folder, sweep.state)
+    cells = Counter(KILLED if cell.state == RUNNING and state == KILLED else cell.state for cell in sweep.cells)
+    return Listed(name, state, since=_time(sweep.ended or sweep.started), cells=dict(cells))
 
 
-def _run(folder: Path) -> Listed:
-    try:
-        return _told(folder, RunFolder(folder).manifest())
-    except (DataError, KeyError, TypeError, ValueError, AttributeError):
-        return Listed(folder.name, DAMAGED)
+def _run(name: str, folder: Path, manifest: Mapping[str, Any]) -> Listed:
+    settings, state = manifest["settings"], _alive(folder, manifest["state"])
+    begun = Listed(
+        name,
+        state,
+        *(str(settings.get(field) or "") for field in ("benchmark", "method", "model")),
+        since=_time(manifest.get("ended") or _last(manifest)),
+    )
+    return _finished(begun, manifest) if state == FINISHED else _unfinished(begun, manifest, folder)
 
 
-def _told(folder: Path, manifest: Mapping[str, Any]) -> Listed:
-    settings, summary = manifest["settings"], manifest.get("summary") or {}
-    state = _state(folder, manifest, summary)
-    benchmark, method, model = (str(settings.get(name, "")) for name in ("benchmark", "method", "model"))
-    begun = Listed(folder.name, state, benchmark, method, model, since=_time(_last(manifest)))
-    if not summary or state not in {"finished", PARTIAL}:
-        return replace(begun, answered=_lines(folder))
-    accuracy, questions = float(summary["accuracy"]), int(summary["questions"])
+def _finished(run: Listed, manifest: Mapping[str, Any]) -> Listed:
+    summary, money = manifest["summary"], manifest.get("money") or {}
+    accuracy, questions, failed = float(summary["accuracy"]), int(summary["questions"]), int(summary["failed"])
     calls, tokens = summary["calls"], summary["tokens"]
     return replace(
-        begun,
+        run,
+        state=PARTIAL if failed else FINISHED,
         questions=questions,
         answered=questions,
-        failed=int(summary["failed"]),
+        failed=failed,
         accuracy=accuracy,
         interval=wilson(accuracy, questions),
-        calls=calls["sent"] + calls["cached"],
-        tokens=tokens["prompt"] + tokens["completion"],
-        money=_money(manifest.get("money") or {}),
+        calls=_total(calls, "sent", "cached"),
+        tokens=_total(tokens, "prompt", "completion"),
+        money=_amount(money.get("whole")),
+        currency=str(money.get("currency") or ""),
         wall_s=float(summary["wall_s"]),
-        since=_time(manifest.get("ended") or _last(manifest)),
     )
 
 
-def _state(folder: Path, manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
-    state = str(manifest["state"])
-    if state == _RUNNING:
-        return _RUNNING if is_held(folder) else KILLED
-    return PARTIAL if state == "finished" and summary.get("failed") else state
+def _unfinished(run: Listed, manifest: Mapping[str, Any], folder: Path) -> Listed:
+    sessions = [session for session in manifest.get("sessions") or [] if "sent" in session]
+    return replace(
+        run,
+        questions=int(manifest["questions"]) if "questions" in manifest else None,
+        answered=_answered(folder),
+        calls=sum(_total(session, "sent") for session in sessions) if sessions else None,
+        tokens=sum(_total(session, "prompt", "completion") for session in sessions) if sessions else None,
+    )
+
+
+def _total(counts: Mapping[str, Any], *names: str) -> int:
+    return sum(int(counts[name]) for name in names)
+
+
+def _amount(text: str | None) -> Decimal | None:
+    amount = None if text is None else Decimal(text)
+    if amount is not None and not amount.is_finite():
+        raise ValueError(text)
+    return amount
+
+
+def _alive(folder: Path, state: object) -> str:
+    """The state that a folder tells, unless it is that of a process which is gone."""
+    return KILLED if state == RUNNING and not is_held(folder) else str(state)
 
 
 def _last(manifest: Mapping[str, Any]) -> str:
     """When the last session ended, or else began."""
-    sessions = manifest.get("sessions") or [{}]
-    return str(sessions[-1].get("ended") or sessions[-1].get("started") or manifest.get("started") or "")
+    session = (manifest.get("sessions") or [{}])[-1]
+    return str(session.get("ended") or session.get("started") or "")
 
 
-def _lines(folder: Path) -> int:
-    """How many questions of an unfinished run are answered: the lines of its results, as far as they are whole."""
-    try:
-        return (folder / "results.jsonl").read_bytes().count(b"\n")
-    except OSError:
-        return 0
-
-
-def _money(money: Mapping[str, Any]) -> str:
-    whole, currency = money.get("whole"), money.get("currency")
-    return f"{float(whole):.2f} {currency}" if whole is not None and currency else ""
+def _answered(folder: Path) -> int:
+    """How many questions have a whole line of results. One that was taken up again has written some of them twice."""
+    with (folder / "results.jsonl").open("rb") as file:
+        return len({line[: line.find(b'",')] for line in file if line.startswith(b'{"id":"') and line.endswith(b"}\n")})
 
 
 def _time(text: str) -> datetime | None:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from rectom.results.comparison_tables import p_text
 from rectom.results.grid import Grid
 from rectom.results.pairs import Pairs, Trial
+from rectom.results.paper_figures import Drawn
 from rectom.results.paper_tables import Tables
 from rectom.results.sheet import Column, Row, Sheet, Value
 from rectom.results.troubles import failures_sheet, faults_sheet, runs_sheet
@@ -35,12 +36,17 @@ NOTES: Final = (
 
 @dataclass(frozen=True)
 class PaperReport:
-    """The tables: the paper's and those like them; the paired tests, what went wrong, the runs; and notes on all."""
+    """The tables: the paper's and those like them; the paired tests, what went wrong, the runs; and notes on all.
+
+    `figures` are drawn; `pages` show runs side by side, each with its title and file.
+    """
 
     title: str
     tables: tuple[Sheet, ...]
     more: tuple[Sheet, ...]
     notes: tuple[str, ...]
+    figures: tuple[Drawn, ...] = ()
+    pages: tuple[tuple[str, str], ...] = ()
 
     @property
     def sheets(self) -> tuple[Sheet, ...]:
@@ -66,6 +72,8 @@ class PaperReport:
         yield "report.md", self.markdown().encode()
         yield "report.tex", self.latex().encode()
         yield "index.html", self.html().encode()
+        for figure in self.figures:
+            yield from ((f"figures/{name}", data) for name, data in figure.files.items())
 
     def markdown(self) -> str:
         """The whole report in markdown."""
