@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import chdir, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import click
 import orjson
 from click.core import ParameterSource
 from pydantic import BaseModel, ValidationError
 
+from flows.settings import BATCH_FILE
 from rectom.errors import DataError, SettingsError
 
 FILE: Final = "command.json"
 
+#: What a command reads of the environment, besides keys.
+_Variable: TypeAlias = Literal["OPENAI_BASE_URL", "RECTOM_CACHE", "RECTOM_DATA", "RECTOM_HOME"]
+
 #: Options that say how a command talks, and not what it does.
 _ASIDE: Final = frozenset({"as_json"})
 
-#: What a command reads of the environment, besides keys.
-_ENVIRONMENT: Final = ("OPENAI_BASE_URL", "RECTOM_CACHE", "RECTOM_DATA", "RECTOM_HOME")
-
-_USERINFO: Final = re.compile(r"(?<=://)[^/@]*@")
+#: An address with what may be secret in it: user and password, query, fragment.
+_ADDRESS: Final = re.compile(r"\A(https?://)(?:.*@)?([^?#]*).*\Z", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class CommandLine:
     @classmethod
     def given(cls, name: str, arguments: Iterable[str]) -> CommandLine:
         """A command as if it were given here and now, without passwords in its addresses."""
-        said = {name: _bare(os.environ[name]) for name in _ENVIRONMENT if name in os.environ}
+        said = {name: _bare(os.environ[name]) for name in get_args(_Variable) if name in os.environ}
         return cls(name, tuple(map(_bare, arguments)), Path.cwd(), said)
 
     def keep(self, run: Path) -> None:
@@ -73,16 +77,41 @@ class CommandLine:
         except FileNotFoundError:
             raise DataError(f"{run} does not hold its command: run it again as it was begun") from None
         except (OSError, ValidationError) as error:
-            why = " ".join(str(error).split())
-            raise DataError(f"{path} cannot be read ({why}): run it again as it was begun") from None
-        return cls(found.name, tuple(found.arguments), found.folder, found.environment)
+            why = error.strerror if isinstance(error, OSError) else "it is damaged"
+            raise DataError(f"{path} cannot be read ({why}): run the command again as it was begun") from None
+        return cls(
+            found.name,
+            tuple(found.arguments),
+            found.folder,
+            {str(said): value for said, value in found.environment.items()},
+        )
+
+    def __str__(self) -> str:
+        """As it would be typed."""
+        said = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
+        return " ".join([*said, shlex.join(["rectom", self.name, *self.arguments])])
+
+    @contextmanager
+    def circumstances(self) -> Iterator[None]:
+        """Its folder, and its environment, which stays. Raises DataError if the folder is gone."""
+        if not self.folder.is_dir():
+            raise DataError(
+                f"{self.folder} is gone, where the run was begun; begin it again where it shall go on: {self}"
+            )
+        for name in get_args(_Variable):
+            # Another store would pay for everything again. An address that was not known may be known now.
+            if name.startswith("RECTOM_"):
+                os.environ.pop(name, None)
+        os.environ.update(self.environment)
+        with chdir(self.folder):
+            yield
 
 
 class _Kept(BaseModel):
     name: Literal["run", "sweep"]
     arguments: list[str]
     folder: Path
-    environment: dict[str, str]
+    environment: dict[_Variable, str]
 
 
 def _arguments(context: click.Context) -> Iterator[str]:
@@ -98,8 +127,16 @@ def _words(parameter: click.Parameter, value: Any) -> Iterator[str]:
         if isinstance(parameter, click.Option):
             yield max(parameter.opts, key=len)
         if not (isinstance(parameter, click.Option) and parameter.is_flag):
-            yield str(one.absolute() if isinstance(one, Path) else one)
+            yield _placed(one)
+
+
+def _placed(value: object) -> str:
+    """A value in words, with places that hold in any folder."""
+    if isinstance(value, Path):
+        return str(value.absolute())
+    kind, sign, folder = str(value).partition(":")
+    return f"{kind}:{Path(folder).absolute()}" if sign and kind == BATCH_FILE else str(value)
 
 
 def _bare(word: str) -> str:
-    return _USERINFO.sub("", word)
+    return _ADDRESS.sub(r"\1\2", word)

@@ -201,8 +201,8 @@ class Settings:
     def run_name(self, data_digest: str) -> str:
         """The name given, or one that the same settings and data always get, so that a rerun takes the run up."""
         if self.name:
-            if not re.fullmatch(r"[\w.-]+", self.name) or self.name.startswith("."):
-                raise SettingsError(f"--name {self.name!r}: use letters, digits, '.', '_' and '-'")
+            if not re.fullmatch(r"[\w.=+-]+", self.name) or self.name.startswith("."):
+                raise SettingsError(f"--name {self.name!r}: use letters, digits, and any of . _ - = +")
             return self.name
         mark = sha256(orjson.dumps([self.fields(), data_digest], option=orjson.OPT_SORT_KEYS)).hexdigest()[:6]
         options = [*(f"{option}={value}" for option, value in self.ablation.items()), *["verify"][: self.verify]]

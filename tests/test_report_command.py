@@ -52,10 +52,20 @@ def test_a_sweep_is_reported_into_its_own_folder(runs: Path) -> None:
     night = (runs / "night").resolve()
     assert done.out.splitlines()[-1] == str(night / "index.html")
     names = ("table1", "table3", "pairs", "failures", "runs")
-    assert files(night) == {
+    told = {
         *("sweep.json", "index.html", "report.md", "report.tex"),
         *(f"tables/{name}.{form}" for name in names for form in ("md", "csv", "tex")),
     }
+    drawn = ("orders-hitom-400-gpt-5.4", "tokens-hitom-400")
+    kinds = [f"{theme}{form}" for theme in ("", ".dark") for form in (".svg", ".png")]
+    assert files(night) == told | {f"figures/{name}{kind}" for name in drawn for kind in kinds}
+    page = (night / "index.html").read_text()
+    assert page.count('<img src="data:image/svg+xml;base64,') == page.count("<picture>") == len(drawn)
+
+
+def test_figures_may_be_left_out(runs: Path, tmp_path: Path) -> None:
+    assert report(runs, "night", "--no-figures", "--out", tmp_path / "bare").status == 0
+    assert not [name for name in files(tmp_path / "bare") if name.startswith("figures")]
 
 
 def test_the_terminal_shows_the_tables_in_short_and_fits_it(runs: Path) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from flows.cli import rectom
+from flows.cli import PARTIAL, rectom
 from flows.commandline import CommandLine
 from rectom.errors import DataError, Occupied
-from rectom.results.listing import is_held
+from rectom.results.listing import FINISHED, Listed, is_held, look
+from rectom.results.listing import PARTIAL as WITH_FAILURES
 
 
-@click.command(name="resume", context_settings={"ignore_unknown_options": True})
+@click.command(
+    name="resume", context_settings={"ignore_unknown_options": True}, short_help="Go on with a run or a sweep."
+)
 @click.argument("name")
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 @click.option(
@@ -25,18 +27,41 @@ def command(name: str, options: tuple[str, ...], place: Path) -> Any:
     """Go on with a run or a sweep that was interrupted, killed or stopped.
 
     OPTIONS are further ones of `rectom run` or `rectom sweep`, such as --retry-failed, --base-url or a larger
-    --max-calls: they stand instead of those it was begun with. What is finished sends nothing.
+    --max-calls: they stand instead of those it was begun with. Those that would change its results are refused.
     """
-    folder = place / name if (place / name).is_dir() else Path(name)
-    if not folder.is_dir():
-        raise DataError(f"there is no run {name} in {place}; rectom runs lists them")
+    folder, found = _found(name, place)
     if is_held(folder):
         raise Occupied(f"another process works on {folder}: it needs no resuming")
-    line = CommandLine.kept(folder)
-    words = [line.name, *line.arguments, *options]
-    click.echo(f"rectom {shlex.join(words)}", err=True)
-    for variable, value in line.environment.items():
-        os.environ.setdefault(variable, value)
-    if line.folder.is_dir():
-        os.chdir(line.folder)
-    return rectom.main(words, prog_name="rectom", standalone_mode=False)
+    if found.state in {FINISHED, WITH_FAILURES} and not found.is_sweep and not options:
+        return _told(found)
+    again = _again(CommandLine.kept(folder), options, folder)
+    with again.circumstances():
+        click.echo(again, err=True)
+        return rectom.main([again.name, *again.arguments], prog_name="rectom", standalone_mode=False)
+
+
+def _found(name: str, place: Path) -> tuple[Path, Listed]:
+    """A run by its name or by its folder. Raises DataError if there is none."""
+    for folder in (place / name, Path(name)):
+        if folder.is_dir() and (found := look(folder)):
+            return folder.absolute(), found
+    raise DataError(f"there is no run {name} in {place}; `rectom runs` lists them")
+
+
+def _told(found: Listed) -> int:
+    """A finished run needs no resuming."""
+    if not found.failed:
+        click.echo(f"{found.name} is finished")
+        return 0
+    click.echo(f"{found.name} is finished, but {found.failed} questions failed: --retry-failed asks them again")
+    return PARTIAL
+
+
+def _again(line: CommandLine, options: tuple[str, ...], folder: Path) -> CommandLine:
+    """The command with further options, bound to the folder, whose settings then have to be those of the command."""
+    bound = ("--runs", str(folder.parent), *(("--name", folder.name) if line.name == "run" else ()))
+    root = click.get_current_context().find_root()
+    command = rectom.get_command(root, line.name)
+    assert command
+    with command.make_context(line.name, [*line.arguments, *options, *bound], root) as context:
+        return replace(line, arguments=CommandLine.of(context).arguments)

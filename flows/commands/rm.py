@@ -2,73 +2,107 @@
 
 from __future__ import annotations
 
-import fnmatch
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import click
 
 from rectom.errors import DataError, Occupied, SettingsError
-from rectom.results.listing import is_held
+from rectom.results.folder import hold
+from rectom.results.listing import folders, is_called, is_held, look, printed
 from rectom.results.sweep import FILE as SWEEP
 from rectom.results.sweep import Sweep
 
-#: A folder that holds one of these is a run or a sweep.
-_MARKS = ("manifest.json", SWEEP, "results.jsonl")
+#: What is removed last, in this order: of a removal that was cut short a run is left, which can be removed again.
+_LAST: Final = ("manifest.json", SWEEP, "lock")
+
+#: Names that are shown in a question or a report; of more the number has to do.
+_SHOWN: Final = 6
 
 
-@click.command(name="rm")
+@click.command(name="rm", short_help="Remove runs and sweeps; replies stay in the store.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option(
     "--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are."
 )
 @click.option("--with-runs", is_flag=True, help="Of a sweep, remove the runs of its cells as well.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def command(names: tuple[str, ...], place: Path, with_runs: bool, yes: bool) -> None:
+def command(names: tuple[str, ...], place: Path, with_runs: bool, yes: bool) -> int:
     """Remove the folders of runs and sweeps. NAME may hold `*`.
 
-    Replies and results stay in the store, so that the same run again costs nothing.
+    Replies and results stay in the store, so that the same run again costs nothing. Of a sweep the runs stay, too,
+    unless --with-runs is given.
     """
-    folders = _chosen(place, names, with_runs)
-    if held := [folder.name for folder in folders if is_held(folder)]:
-        raise Occupied(f"a process works on {held[0]}: stop it first")
-    if not yes:
-        _ask(folders)
-    for folder in folders:
-        try:
-            shutil.rmtree(folder)
-        except OSError as error:
-            raise SettingsError(f"cannot remove {folder}: {error.strerror}") from None
-    click.echo(f"removed {', '.join(folder.name for folder in folders)}; the replies are still in the store")
+    chosen = _chosen(place, names, with_runs)
+    if busy := next(filter(is_held, chosen), None):
+        raise Occupied(f"a process works on {busy}: stop it first; nothing was removed")
+    if not yes and not _confirmed(chosen):
+        click.echo("nothing removed")
+        return 1
+    for folder in chosen:
+        _remove(folder)
+    click.echo(f"removed {_told(chosen)}; replies stay in the store: the same run again costs nothing")
+    return 0
 
 
 def _chosen(place: Path, names: Sequence[str], with_runs: bool) -> list[Path]:
     """The folders of the names, each once. Raises DataError for a name that no run has."""
-    there = [path for path in sorted(place.iterdir()) if _is_run(path)] if place.is_dir() else []
+    there = {path.name: path for path in folders(place)}
     chosen: dict[str, Path] = {}
     for name in names:
-        found = [path for path in there if fnmatch.fnmatchcase(path.name, name)]
+        found = {own: path for own, path in there.items() if is_called(own, name) and _is_run(path)}
         if not found:
-            raise DataError(f"there is no run {name} in {place}; rectom runs lists them")
-        chosen |= {path.name: path for path in found}
+            raise DataError(f"there is no run {name} in {place}{_why(there, name)}; `rectom runs` lists them")
+        chosen |= found
     if with_runs:
         cells = {cell for path in chosen.values() for cell in _cells(path)}
-        chosen |= {path.name: path for path in there if path.name in cells}
+        chosen |= {own: path for own, path in there.items() if own in cells and _is_run(path)}
     return list(chosen.values())
 
 
 def _is_run(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and any((path / mark).is_file() for mark in _MARKS)
+    return not path.is_symlink() and look(path) is not None
+
+
+def _why(there: Mapping[str, Path], name: str) -> str:
+    """Why a folder that is there is no run."""
+    if name not in there:
+        return ""
+    return " (it is a link to another place)" if there[name].is_symlink() else " (the folder of that name holds none)"
 
 
 def _cells(path: Path) -> list[str]:
-    return [cell.run for cell in Sweep.read(path).cells] if (path / SWEEP).is_file() else []
+    return [cell.run for cell in Sweep.read(path).cells] if (path / SWEEP).exists() else []
 
 
-def _ask(folders: Sequence[Path]) -> None:
+def _confirmed(chosen: Sequence[Path]) -> bool:
     """Ask whether to go on. Raises SettingsError where nobody could answer."""
     if not sys.stdin.isatty():
-        raise SettingsError(f"{len(folders)} to remove, and nobody to ask: give --yes")
-    click.confirm(f"remove {', '.join(folder.name for folder in folders)}?", abort=True)
+        raise SettingsError(f"{_told(chosen)} would be removed, and there is nobody to ask: give --yes")
+    return click.confirm(f"Remove {_told(chosen)}?")
+
+
+def _told(chosen: Sequence[Path]) -> str:
+    names = ", ".join(printed(path.name) for path in chosen[:_SHOWN])
+    return f"{len(chosen)} runs ({names}, …)" if len(chosen) > _SHOWN else names
+
+
+def _remove(folder: Path) -> None:
+    try:
+        with closing(hold(folder)):
+            for path in sorted(folder.iterdir(), key=_place):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            folder.rmdir()
+    except OSError as error:
+        raise SettingsError(f"cannot remove {folder}: {error.strerror}") from None
+
+
+def _place(path: Path) -> int:
+    return _LAST.index(path.name) if path.name in _LAST else -1

@@ -12,7 +12,18 @@ from typing import Any, Final
 import click
 import orjson
 
-from rectom.results.listing import DAMAGED, FAILED, FINISHED, KILLED, RUNNING, STATES, Listed, is_called, listed
+from rectom.results.listing import (
+    DAMAGED,
+    FAILED,
+    FINISHED,
+    KILLED,
+    RUNNING,
+    STATES,
+    Listed,
+    is_called,
+    listed,
+    printed,
+)
 
 _SORTS: Final[dict[str, Callable[[Listed], Any]]] = {
     "age": lambda one: -(one.since.timestamp() if one.since else 0.0),
@@ -71,7 +82,7 @@ def _print(found: Sequence[Listed]) -> None:
     rows = [_HEADER, *(_figures(one, now) for one in found)]
     widths = [max(map(len, cells)) for cells in list(zip(*rows[1:], strict=True))]
     widths = [max(width, len(head)) if width else 0 for width, head in zip(widths, _HEADER, strict=True)]
-    names = ["name", *map(_name, (one.name for one in found))]
+    names = ["name", *map(printed, (one.name for one in found))]
     more = ["", *map(_more, found)]
     longest = max(map(len, names))
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
@@ -118,12 +129,7 @@ def _more(one: Listed) -> str:
     failed = [f"{one.failed} failed"] if one.failed else []
     is_named = one.name.startswith(f"{one.benchmark.replace('/', '-')}.{one.method}")
     named = [] if is_named else [one.benchmark, one.method, one.model]
-    return _name(" · ".join(filter(None, [*named, *failed])))
-
-
-def _name(text: str) -> str:
-    """A name for the terminal, which may be told things by characters that are not printed."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
+    return printed(" · ".join(filter(None, [*named, *failed])))
 
 
 def _short(number: int | None) -> str:

@@ -67,8 +67,8 @@ class ChatClient:
 
     `admit` is called each time before a request is sent. A `RectomError` that it raises is the end: nothing more is
     sent, and every request that is not with the server at that moment raises the error (made anew of its
-    `args`); those that are end as usual. `claims` keeps programs that share a store from sending the
-    same request at once.
+    `args`); those that are end as usual, and `aclose` waits for them. `claims` keeps programs that share a store from
+    sending the same request at once.
     """
 
     def __init__(
@@ -245,7 +245,11 @@ class ChatClient:
         payload = to_bytes(request.body(structured))
         self._ask_leave()
         trip.sent += 1
-        response = await self._post(payload, request, first=trip.sent == 1)
+        trip.flight.away = True
+        try:
+            response = await self._post(payload, request, first=trip.sent == 1)
+        finally:
+            trip.flight.away = False
         verdict = self._judge.judge(response, request, structured)
         if isinstance(verdict, NoStructure):
             self._step_down(structured, verdict.words)
@@ -273,6 +277,7 @@ class ChatClient:
         try:
             self._admit()
         except RectomError as error:
+            self._flights.patient = True
             self._halt(error)
             raise
 

@@ -13,9 +13,13 @@ from rectom.llm.reply import Reply
 
 @dataclass(eq=False, slots=True)
 class Flight:
-    """One request on its way. `landed` is set when its reply is in hand: from then on nothing may drop it."""
+    """One request on its way. `landed` is set when its reply is in hand: from then on nothing may drop it.
+
+    `away` is set while the request is with the server.
+    """
 
     waiters: set[asyncio.Future[None]] = field(default_factory=set)
+    away: bool = False
     landed: bool = False
     task: asyncio.Task[Reply] = field(init=False)
 
@@ -24,9 +28,13 @@ Launch = Callable[[Flight], Coroutine[Any, Any, Reply]]
 
 
 class Flights:
-    """The requests in flight by key. A flight ends early only when the last one that waits for it leaves."""
+    """The requests in flight by key. A flight ends early only when the last one that waits for it leaves.
+
+    Once they are `patient` none that is away ends early: what is asked will be paid for, and its reply is to be kept.
+    """
 
     def __init__(self) -> None:
+        self.patient = False
         self._open: dict[str, Flight] = {}
         self._all: set[Flight] = set()
 
@@ -45,7 +53,7 @@ class Flights:
         """Call off what is in the air; let what has landed be kept."""
         flights = list(self._all)
         for flight in flights:
-            if not flight.landed:
+            if self._may_end(flight):
                 flight.task.cancel()
         await asyncio.gather(*(flight.task for flight in flights), return_exceptions=True)
 
@@ -66,9 +74,12 @@ class Flights:
                 await waiter
         finally:
             flight.waiters.remove(waiter)
-            if not flight.waiters and not flight.landed and not flight.task.done():
+            if not flight.waiters and not flight.task.done() and self._may_end(flight):
                 flight.task.cancel()
                 self._close_door(key, flight)
+
+    def _may_end(self, flight: Flight) -> bool:
+        return not flight.landed and not (self.patient and flight.away)
 
     def _close_door(self, key: str, flight: Flight) -> None:
         # A flight called off may linger while another under its key is already in the air.

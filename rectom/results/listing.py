@@ -99,17 +99,26 @@ def is_called(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern)
 
 
+def printed(text: str) -> str:
+    """A name for the terminal, which might be told something by characters that are not printed."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
 def look(folder: Path) -> Listed | None:
     """The run or the sweep in a folder; None if it holds neither."""
     name = os.fsencode(folder.name).decode(errors="replace")
     try:
-        there = {path.name for path in folder.iterdir()}
-        if SWEEP in there:
-            return _sweep(name, folder)
-        if _MANIFEST in there:
-            return _run(name, folder, RunFolder(folder).manifest())
+        return _told(name, folder) if folder.is_dir() else None
     except (DataError, OSError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         return Listed(name, DAMAGED)
+
+
+def _told(name: str, folder: Path) -> Listed | None:
+    there = {path.name for path in folder.iterdir()}
+    if SWEEP in there:
+        return _sweep(name, folder)
+    if _MANIFEST in there:
+        return _run(name, folder, RunFolder(folder).manifest())
     if there and all(one.startswith(_BEGINNING) for one in there):
         return Listed(name, RUNNING if is_held(folder) else UNBEGUN)
     return None
@@ -135,13 +144,9 @@ def _sweep(name: str, folder: Path) -> Listed:
 
 
 def _run(name: str, folder: Path, manifest: Mapping[str, Any]) -> Listed:
-    settings, state = manifest["settings"], _alive(folder, manifest["state"])
-    begun = Listed(
-        name,
-        state,
-        *(str(settings.get(field) or "") for field in ("benchmark", "method", "model")),
-        since=_time(manifest.get("ended") or _last(manifest)),
-    )
+    state = _alive(folder, manifest["state"])
+    benchmark, method, model = (str(manifest["settings"].get(what) or "") for what in ("benchmark", "method", "model"))
+    begun = Listed(name, state, benchmark, method, model, since=_time(manifest.get("ended") or _last(manifest)))
     return _finished(begun, manifest) if state == FINISHED else _unfinished(begun, manifest, folder)
 
 

@@ -44,7 +44,8 @@ def _pictures(grid: Grid) -> Iterator[tuple[str, str, Picture]]:
             if lines := _lines(grid.of(benchmark, model)):
                 title = f"{benchmark}, {model}: accuracy by order"
                 yield f"orders-{mark}-{_mark(model)}", title, by_order(lines, title)
-        if points := _points(grid.of(benchmark)):
+        points = _points(grid.of(benchmark))
+        if any(point.tokens for point in points):
             title = f"{benchmark}: accuracy against tokens a question"
             yield f"tokens-{mark}", title, by_tokens(points, title)
         if faults := _faults(grid.of(benchmark)):

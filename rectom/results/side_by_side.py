@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from rectom.errors import DataError
 from rectom.results.grid import Filled, Grid
 from rectom.results.paged import Paged
 from rectom.results.report import pages
@@ -33,7 +35,8 @@ def side_by_side(grid: Grid) -> Iterator[Beside]:
             answers = sum(run.answers for cell in cells for run, _ in cell.finished)
             if len(cells) > 1 and answers <= left:
                 left -= answers
-                yield _beside(benchmark, model, cells)
+                with suppress(DataError):  # each run has its own page, or says itself what is wrong with it
+                    yield _beside(benchmark, model, cells)
 
 
 def _beside(benchmark: str, model: str, cells: list[Filled]) -> Beside:

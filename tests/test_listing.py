@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rectom.errors import DataError
+from rectom.results.folder import RunFolder, hold
+from rectom.results.listing import Listed, is_called, is_held, listed, look, printed
+from rectom.results.outcome import Outcome
+from rectom.results.statistics import wilson
+from rectom.results.sweep import Cell, Sweep
+from tests.test_finished import SETTINGS, answer, asked, write_run
+
+MONEY = {"billed": "0.100000", "whole": "1.250000", "currency": "USD", "date": "2026-05-21"}
+BEGUN = "2026-11-28T08:00:00+00:00"
+
+#: Where it is noted which files are opened, while somebody asks: each with the name of its folder.
+_NOTED: list[list[tuple[str, str]]] = []
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and _NOTED and isinstance(arguments[0], str | bytes | os.PathLike):
+        path = Path(os.fsdecode(arguments[0]))
+        _NOTED[-1].append((path.parent.name, path.name))
+
+
+sys.addaudithook(_note)
+
+
+@contextmanager
+def opened() -> Iterator[list[tuple[str, str]]]:
+    """Every file that is opened meanwhile, in whatever way: its folder and its name."""
+    _NOTED.append([])
+    try:
+        yield _NOTED[-1]
+    finally:
+        _NOTED.clear()
+
+
+def begin(folder: Path, outcomes: list[Outcome], **manifest: Any) -> Path:
+    """A run that has begun and not ended."""
+    with RunFolder(folder).open(SETTINGS) as run:
+        run.write_manifest({"run": folder.name, "state": "running", "settings": SETTINGS, **manifest})
+        for outcome in outcomes:
+            run.append(outcome, asked(outcome))
+    return folder
+
+
+def found(folder: Path) -> Listed:
+    there = look(folder)
+    assert there
+    return there
+
+
+def test_a_finished_run_is_listed_with_its_figures(tmp_path: Path) -> None:
+    sessions = [{"started": BEGUN, "ended": "2026-11-28T09:00:00+00:00"}]
+    outcomes = [answer(0), answer(1), answer(2, False)]
+    run = found(write_run(tmp_path / "night", outcomes, money=MONEY, sessions=sessions, ended="2026-11-28T09:00:01Z"))
+    assert (run.name, run.state, run.benchmark, run.method) == ("night", "finished", "toy/all", "rectom")
+    assert (run.questions, run.answered, run.failed) == (3, 3, 0)
+    assert (run.accuracy, run.interval) == (0.666667, wilson(0.666667, 3))
+    assert (run.calls, run.tokens, run.wall_s) == (4, 0, 1.0)
+    assert (run.money, run.currency) == (Decimal("1.25"), "USD")
+    assert run.since == datetime(2026, 11, 28, 9, 0, 1, tzinfo=UTC)
+    assert run.to_json()["money"] == "1.250000"
+
+
+def test_a_finished_run_with_failed_questions_is_partial(tmp_path: Path) -> None:
+    run = found(write_run(tmp_path / "night", [answer(0), answer(1, False, failed_step="answer", predicted=None)]))
+    assert (run.state, run.failed, run.accuracy) == ("partial", 1, 0.5)
+
+
+def test_a_run_is_running_as_long_as_somebody_holds_it(tmp_path: Path) -> None:
+    folder = begin(tmp_path / "night", [answer(0)], sessions=[{"started": BEGUN}])
+    with closing(hold(folder)):
+        assert (found(folder).state, is_held(folder)) == ("running", True)
+    run = found(folder)
+    assert (run.state, is_held(folder)) == ("killed", False)
+    assert (run.answered, run.questions, run.accuracy, run.calls) == (1, None, None, None)
+    assert run.since == datetime.fromisoformat(BEGUN)
+    with closing(hold(folder)):  # to look has left nothing behind
+        pass
+
+
+def test_the_answers_of_an_unfinished_run_are_counted_once_and_whole(tmp_path: Path) -> None:
+    folder = begin(tmp_path / "night", [answer(0), answer(1), answer(0), answer(2)], questions=80)
+    with (folder / "results.jsonl").open("ab") as file:
+        file.write(b'{"id":"3","story_id":"s1","ord')
+    run = found(folder)
+    assert (run.answered, run.questions) == (3, 80)
+
+
+@pytest.mark.parametrize("state", ["interrupted", "stopped", "failed"])
+def test_a_run_that_stopped_tells_what_its_sessions_paid(tmp_path: Path, state: str) -> None:
+    paid = {"started": BEGUN, "ended": "2026-11-28T08:30:00+00:00", "sent": 20, "prompt": 900, "completion": 100}
+    killed = {"started": "2026-11-28T07:00:00+00:00"}
+    run = found(begin(tmp_path / "night", [answer(0)], sessions=[killed, paid], state=state))
+    assert (run.state, run.calls, run.tokens) == (state, 20, 1000)
+    assert run.since == datetime(2026, 11, 28, 8, 30, tzinfo=UTC)
+
+
+def test_a_run_that_never_began_is_told_from_other_folders(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "early").open(SETTINGS):
+        assert found(tmp_path / "early").state == "running"
+    assert found(tmp_path / "early").state == "unbegun"
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "results.jsonl").write_text("")
+    (tmp_path / "notes" / "mine.txt").write_text("mine")
+    assert [look(tmp_path / name) for name in ("empty", "notes", "nosuch")] == [None] * 3
+    assert [run.name for run in listed(tmp_path)] == ["early"]
+
+
+def test_a_sweep_is_listed_with_the_states_of_its_cells(tmp_path: Path) -> None:
+    states = ["finished", "finished", "running", "waiting"]
+    cells = [Cell("m", "cot", "toy", seed=number, state=state) for number, state in enumerate(states)]
+    Sweep("all", "running", BEGUN, cells).write(tmp_path / "all")
+    with closing(hold(tmp_path / "all")):
+        sweep = found(tmp_path / "all")
+        assert (sweep.state, sweep.cells) == ("running", {"finished": 2, "running": 1, "waiting": 1})
+    sweep = found(tmp_path / "all")
+    assert (sweep.state, sweep.cells) == ("killed", {"finished": 2, "killed": 1, "waiting": 1})
+    assert sweep.is_sweep
+    assert sweep.since == datetime.fromisoformat(BEGUN)
+    Sweep("all", "partial", BEGUN, cells, "2026-11-28T10:00:00+00:00").write(tmp_path / "all")
+    assert found(tmp_path / "all").state == "partial"
+
+
+def change(manifest: dict[str, Any], where: str, value: object) -> bytes:
+    at, *further = where.split(".")
+    inner = manifest
+    for name in further:
+        inner, at = inner[at], name
+    inner[at] = value
+    return json.dumps(manifest).encode()
+
+
+DAMAGES: dict[str, Callable[[dict[str, Any]], bytes]] = {
+    "nothing": lambda _: b"",
+    "half of it": lambda manifest: json.dumps(manifest).encode()[:100],
+    "a list": lambda _: b"[]",
+    "no settings": lambda manifest: change(manifest, "settings", None),
+    "settings in a list": lambda manifest: change(manifest, "settings", ["cot"]),
+    "no summary": lambda manifest: change(manifest, "summary", None),
+    "words for accuracy": lambda manifest: change(manifest, "summary.accuracy", "good"),
+    "words for calls": lambda manifest: change(manifest, "summary.calls.sent", "many"),
+    "money that is none": lambda manifest: change(manifest, "money", {"whole": "NaN"}),
+    "words for money": lambda manifest: change(manifest, "money", {"whole": "much"}),
+    "sessions without form": lambda manifest: change(manifest, "sessions", 7),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_manifest_is_listed_as_that(tmp_path: Path, damage: Callable[[dict[str, Any]], bytes]) -> None:
+    write_run(tmp_path / "good", [answer(0)])
+    file = write_run(tmp_path / "bad", [answer(0)]) / "manifest.json"
+    file.write_bytes(damage(json.loads(file.read_bytes())))
+    assert [(run.name, run.state) for run in listed(tmp_path)] == [("bad", "damaged"), ("good", "finished")]
+
+
+def test_things_in_the_way_are_damaged_too(tmp_path: Path) -> None:
+    (tmp_path / "a" / "manifest.json").mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "sweep.json").write_text('{"name": "b", "state": "running", "started": 7, "cells": []}')
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "sweep.json").write_text("{}")
+    (begin(tmp_path / "d", []) / "results.jsonl").unlink()
+    (tmp_path / "e").write_text("a file")
+    assert [(run.name, run.state) for run in listed(tmp_path)] == [(name, "damaged") for name in "abcd"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_read_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir(mode=0)
+    assert list(listed(tmp_path)) == [Listed("secret", "damaged")]
+
+
+def test_the_place_may_be_missing_or_a_link_but_no_file(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs" / "night", [answer(0)])
+    (tmp_path / "link").symlink_to("runs")
+    assert [run.name for run in listed(tmp_path / "link")] == ["night"]
+    assert list(listed(tmp_path / "nosuch")) == []
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot read .*file: Not a directory; give --runs FOLDER"):
+        list(listed(tmp_path / "file"))
+
+
+def test_names_are_taken_as_they_are_and_printed_without_their_tricks(tmp_path: Path) -> None:
+    names = ["a b", "a[1]", "a\x1b[2J", os.fsdecode(b"a\xff"), "\u00e4"]
+    for name in names:
+        write_run(tmp_path / "new", [answer(0)]).rename(tmp_path / name)
+    assert {run.name for run in listed(tmp_path)} == {"a b", "a[1]", "a\x1b[2J", "a\ufffd", "\u00e4"}
+    assert {printed(run.name) for run in listed(tmp_path)} == {"a b", "a[1]", "a?[2J", "a\ufffd", "\u00e4"}
+    assert is_called("a[1]", "a[1]")
+    assert [is_called(name, "a*") for name in ("ab", "ba")] == [True, False]
+
+
+def test_a_listing_opens_nothing_of_a_finished_run_but_its_manifest(tmp_path: Path) -> None:
+    for number in range(20):
+        folder = write_run(tmp_path / f"run{number:02}", [answer(0), answer(1)])
+        RunFolder(folder).write("calls.jsonl.gz", b"calls")
+    begin(tmp_path / "unfinished", [answer(0)])
+    Sweep("all", "finished", BEGUN, [Cell("m", "cot", "toy", run="run00", state="finished")]).write(tmp_path / "all")
+    with opened() as files:
+        assert len(list(listed(tmp_path))) == 22
+    read = [file for file in files if file[0] != tmp_path.name]
+    assert sorted(read) == sorted(
+        [
+            *((f"run{number:02}", "manifest.json") for number in range(20)),
+            *(("unfinished", name) for name in ("manifest.json", "lock", "results.jsonl")),
+            ("all", "sweep.json"),
+        ]
+    )

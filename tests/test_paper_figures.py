@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rectom.results import grid
+from rectom.results.folder import TIMES
+from rectom.results.paper_figures import drawn
+from tests.reported import outcome, write
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two methods on ten questions, one with faults and with the times of its calls."""
+    faults = [outcome(place, place < 6, fault="" if place < 6 else "revision") for place in range(10)]
+    folder = write(tmp_path, "ours", faults)
+    times = "".join(f"answer,{1_700_000_000 + 10 * number},0.5\n" for number in range(20))
+    (folder / TIMES).write_text(f"step,at,latency_s\n{times}")
+    write(tmp_path, "cot", "1" * 5 + "0" * 5, method="cot", tokens=300)
+    return tmp_path
+
+
+def test_the_figures_of_a_report_are_drawn_with_their_titles(runs: Path) -> None:
+    found = {figure.name: figure for figure in drawn(grid.read(["ours", "cot"], runs))}
+    assert {name: figure.title for name, figure in found.items()} == {
+        "orders-hitom-400-gpt-5.4": "hitom/400, gpt-5.4: accuracy by order",
+        "tokens-hitom-400": "hitom/400: accuracy against tokens a question",
+        "faults-hitom-400": "hitom/400: where wrong answers went wrong",
+        "times": "calls and their latency over time",
+    }
+    for name, figure in found.items():
+        assert set(figure.files) == {f"{name}{theme}.{form}" for theme in ("", ".dark") for form in ("svg", "png")}
+        assert figure.address(".svg").startswith("data:image/svg+xml;base64,")
+    lines = found["orders-hitom-400-gpt-5.4"].files["orders-hitom-400-gpt-5.4.svg"].decode()
+    assert "RecToM" in lines
+    assert "CoT" in lines
+    faults = found["faults-hitom-400"].files["faults-hitom-400.svg"].decode()
+    assert "revision" in faults
+    assert "4 (100 %)" in faults
+
+
+def test_what_is_not_known_is_not_drawn(tmp_path: Path) -> None:
+    write(tmp_path, "rules", "1" * 10, model="rules", tokens=0)
+    assert [figure.name for figure in drawn(grid.read(["rules"], tmp_path))] == ["orders-hitom-400-rules"]
+
+
+def test_damaged_times_are_left_out(runs: Path) -> None:
+    (runs / "ours" / TIMES).write_text("step,at,latency_s\nanswer,soon,0.5\n")
+    assert "times" not in {figure.name for figure in drawn(grid.read(["ours", "cot"], runs))}
