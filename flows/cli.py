@@ -72,6 +72,8 @@ def rectom() -> None:
 def main() -> None:
     """The entry point of the `rectom` command."""
     debug = "--debug" in sys.argv or os.environ.get("RECTOM_DEBUG") == "1"
+    if debug:
+        os.environ["RECTOM_DEBUG"] = "1"  # for what goes on by itself after an error
     arguments = _joined([argument for argument in sys.argv[1:] if argument != "--debug"])
     try:
         _leave(rectom.main(arguments, prog_name="rectom", standalone_mode=False) or 0)

@@ -58,12 +58,20 @@ class CommandLine:
         return cls(name, tuple(map(_bare, arguments)), Path.cwd(), said)
 
     def keep(self, run: Path) -> None:
-        """Write it into the folder of a run. Raises SettingsError if there is no room."""
-        data = {**asdict(self), "folder": str(self.folder)}
+        """Write it into the folder of a run. Raises SettingsError if there is no room.
+
+        One with a place whose name is no text is not kept: the run goes on when it is given again.
+        """
+        try:
+            data = orjson.dumps(
+                {**asdict(self), "folder": str(self.folder)}, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+            )
+        except orjson.JSONEncodeError:
+            return
         try:
             number, part = tempfile.mkstemp(dir=run, prefix=FILE)  # readable by the owner alone
             with os.fdopen(number, "wb") as file:
-                file.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+                file.write(data)
             Path(part).replace(run / FILE)
         except OSError as error:
             raise SettingsError(f"cannot write to {run}: {error.strerror}; make room and run again") from None
@@ -93,16 +101,20 @@ class CommandLine:
 
     @contextmanager
     def circumstances(self) -> Iterator[None]:
-        """Its folder, and its environment, which stays. Raises DataError if the folder is gone."""
+        """Its folder, and its environment, which stays. Raises DataError if the folder is gone.
+
+        The address of now stands, since the key is that of now as well; the places are those of then: another store
+        would pay for everything again.
+        """
         if not self.folder.is_dir():
             raise DataError(
                 f"{self.folder} is gone, where the run was begun; begin it again where it shall go on: {self}"
             )
         for name in get_args(_Variable):
-            # Another store would pay for everything again. An address that was not known may be known now.
             if name.startswith("RECTOM_"):
                 os.environ.pop(name, None)
-        os.environ.update(self.environment)
+        for name, value in self.environment.items():
+            os.environ[name] = os.environ.get(name) or value
         with chdir(self.folder):
             yield
 

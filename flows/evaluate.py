@@ -140,6 +140,7 @@ async def evaluate(
             manifest = {
                 "run": folder.folder.name,
                 "state": "running",
+                "questions": len(benchmark.questions) * settings.samples,
                 "settings": described,
                 **_circumstances(earlier, settings, runs[0]),
             }

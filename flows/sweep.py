@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from cache import CacheError
 from flows.commandline import CommandLine
-from flows.evaluate import Conduct, benchmark_of, evaluate, up_to_date
+from flows.evaluate import Conduct, benchmark_of, conduct_plainly, evaluate, up_to_date
 from flows.matrix import Planned
 from flows.progress import Showing
 from flows.shared import Shared
@@ -111,7 +111,8 @@ class Sweeper:
         """The command that runs a cell alone."""
         settings = planned.settings
         places = ("--cache", str(settings.cache.absolute()), "--runs", str(settings.runs.absolute()))
-        return CommandLine.given("run", (*planned.command, *places))
+        plainly = ("--plain",) if self.conduct is conduct_plainly else ()
+        return CommandLine.given("run", (*planned.command, *places, *plainly))
 
     def _is_done(self, planned: Planned) -> bool:
         settings = planned.settings

@@ -313,7 +313,16 @@ def test_the_folder_holds_all_that_it_should_and_says_that_it_ended(tmp_path: Pa
     folder = done.report.parent
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     tables = {f"tables/{name}.{kind}" for name in ("accuracy", "steps") for kind in ("md", "csv", "tex")}
-    assert names == {"manifest.json", "results.jsonl", "traces.jsonl", "calls.jsonl.gz", "times.csv", "report.html", "lock", *tables}
+    assert names == {
+        "manifest.json",
+        "results.jsonl",
+        "traces.jsonl",
+        "calls.jsonl.gz",
+        "times.csv",
+        "report.html",
+        "lock",
+        *tables,
+    }
     manifest = RunFolder(folder).manifest()
     assert manifest["state"] == "finished"
     assert manifest["summary"] == done.line

@@ -82,6 +82,11 @@ def test_some_are_chosen_by_name_and_by_state(runs: Path) -> None:
     assert call("runs", "--runs", runs, "--state", "dead").status == 2
 
 
+def test_a_column_that_would_be_empty_is_left_out(runs: Path) -> None:
+    header = call("runs", "--runs", runs, "partial-1").out.splitlines()[0]
+    assert header.split() == ["name", "state", "accuracy", "done", "calls", "tokens", "took", "age"]
+
+
 def test_a_run_that_is_held_is_running(runs: Path) -> None:
     with closing(hold(runs / "killed-1")):
         assert set(shown(runs, "--state", "running")) == {"killed-1"}

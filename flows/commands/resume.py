@@ -44,8 +44,9 @@ def _found(name: str, place: Path) -> tuple[Path, Listed]:
     """A run by its name or by its folder. Raises DataError if there is none."""
     for folder in (place / name, Path(name)):
         if folder.is_dir() and (found := look(folder)):
-            return folder.absolute(), found
-    raise DataError(f"there is no run {name} in {place}; `rectom runs` lists them")
+            return folder.resolve(), found
+    first = "; give the name first, then options" if name.startswith("-") else ""
+    raise DataError(f"there is no run {name} in {place}{first}; `rectom runs` lists them")
 
 
 def _told(found: Listed) -> int:
@@ -53,7 +54,7 @@ def _told(found: Listed) -> int:
     if not found.failed:
         click.echo(f"{found.name} is finished")
         return 0
-    click.echo(f"{found.name} is finished, but {found.failed} questions failed: --retry-failed asks them again")
+    click.echo(f"{found.name} is finished, but {found.failed} of its questions failed: --retry-failed asks them again")
     return PARTIAL
 
 
@@ -64,4 +65,5 @@ def _again(line: CommandLine, options: tuple[str, ...], folder: Path) -> Command
     command = rectom.get_command(root, line.name)
     assert command
     with command.make_context(line.name, [*line.arguments, *options, *bound], root) as context:
-        return replace(line, arguments=CommandLine.of(context).arguments)
+        told = ("--json",) if context.params["as_json"] else ()
+        return replace(line, arguments=(*CommandLine.of(context).arguments, *told))

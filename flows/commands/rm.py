@@ -83,7 +83,11 @@ def _confirmed(chosen: Sequence[Path]) -> bool:
     """Ask whether to go on. Raises SettingsError where nobody could answer."""
     if not sys.stdin.isatty():
         raise SettingsError(f"{_told(chosen)} would be removed, and there is nobody to ask: give --yes")
-    return click.confirm(f"Remove {_told(chosen)}?")
+    try:
+        return click.confirm(f"Remove {_told(chosen)}?")
+    except click.Abort:  # no answer is no
+        click.echo()
+        return False
 
 
 def _told(chosen: Sequence[Path]) -> str:

@@ -115,7 +115,7 @@ def _figures(one: Listed, now: datetime) -> tuple[str, ...]:
         "" if one.answered is None else f"{one.answered}{whole}",
         _short(one.calls),
         _short(one.tokens),
-        "" if one.money is None else f"{one.money:.2f} {one.currency}",
+        "" if one.money is None else f"{one.money:.2f} {printed(one.currency)}",
         "" if one.wall_s is None else _span(one.wall_s),
         "" if one.since is None else _span((now - one.since).total_seconds()),
     )

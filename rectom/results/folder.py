@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import gzip
 import os
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -191,12 +192,15 @@ def hold(folder: Path) -> IO[bytes]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / "lock").open("ab")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise Occupied(f"another process works on {folder}: wait for it, or choose another --name") from None
-    return file
+    for pause in (0.01, 0.05, 0.0):  # whoever lists runs looks at the lock for a moment
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(pause)
+        else:
+            return file
+    file.close()
+    raise Occupied(f"another process works on {folder}: wait for it, or choose another --name")
 
 
 def _ends_with_newline(path: Path) -> bool:
