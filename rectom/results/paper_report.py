@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -15,13 +15,15 @@ from markupsafe import Markup
 from rectom.results.comparison_tables import p_text
 from rectom.results.grid import Grid
 from rectom.results.pairs import Pairs, Trial
-from rectom.results.paper_figures import Drawn
 from rectom.results.paper_tables import Tables
 from rectom.results.sheet import Column, Row, Sheet, Value
 from rectom.results.troubles import failures_sheet, faults_sheet, runs_sheet
 from rectom.results.values import count, percent
 from rectom.results.wording import line_name, pooled
 from rectom.results.writing import as_csv, beside, escape, latex, lines_of, markdown
+
+if TYPE_CHECKING:  # drawing takes long to import, and tables alone need none of it
+    from rectom.results.paper_figures import Drawn
 
 #: How to read the figures.
 NOTES: Final = (
