@@ -4,11 +4,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # The other viewers that `rectom export` writes for: with them the tests open the exports, without them they skip that.
 VIEWERS := $(or $(RECTOM_VIEWERS),.venv-viewers)
-# What `make run` evaluates: a benchmark file, or stories made on the spot; and by which model: a scripted one that
-# answers by rule, or the one named here, at OPENAI_BASE_URL.
+# What `make run` evaluates: Hi-ToM's file, or stories made on the spot; and by which model: a scripted one that answers
+# by rule, or the one named here, at OPENAI_BASE_URL.
 DATA   ?= $(RECTOM_DATA)
 MODEL  ?=
-FRESH  := .rectom/stories.json
 
 .PHONY: install viewers run test lint format lock clean
 
@@ -28,9 +27,8 @@ $(VIEWERS)/.installed: requirements-viewers.lock
 	@touch $@
 
 run: install
-	@$(if $(DATA),true,$(BIN)/rectom generate hitom --stories 20 --chapters 2 --tell --seed 1 --out $(FRESH))
 	@$(if $(MODEL),,$(BIN)/python -m tests.fake_openai --) \
-	  $(BIN)/rectom run $(if $(DATA),hitom/400,hitom/cotp) --data $(or $(DATA),$(FRESH)) --model $(or $(MODEL),scripted)
+	  $(BIN)/rectom run $(if $(DATA),hitom/400 --data $(DATA),fresh/400) --model $(or $(MODEL),scripted)
 	@$(if $(MODEL),,echo "(The scripted model answers by rule and never errs: this shows the machinery, not a model's skill.)")
 
 test: install
