@@ -126,7 +126,7 @@ def _differences(trace: Mapping[str, Any], oracle: Mapping[str, Any]) -> Iterato
         yield Fault("chain", _chain(trace.get("chain")), _chain(oracle.get("chain")))
         return  # perspectives along another chain are others
     yield from _perspectives(trace, oracle, events)
-    if _asked(trace.get("reduced")) != _asked(oracle.get("reduced")):
+    if not _ask_the_same(trace.get("reduced") or "", oracle.get("reduced") or ""):
         yield Fault("reduction", str(trace.get("reduced")), str(oracle.get("reduced")))
     if trace.get("predicted") != oracle.get("predicted"):
         # What was stated once more than the rules do changes no state, but may change what is seen of it.
@@ -193,13 +193,16 @@ def _chain(names: Sequence[str] | None) -> str:
     return " → ".join(["World", *(names or ())])
 
 
-def _asked(text: str | None) -> str:
-    """What a reduced question asks for: the object, or the words where no grammar reads them."""
+def _ask_the_same(one: str, other: str) -> bool:
+    """Whether two reduced questions ask for the same: by the object, or by the words where no grammar reads one."""
     try:
-        chain, thing = read_question(text or "")
+        return read_question(one) == read_question(other)
     except StoryError:
-        return " ".join((text or "").lower().strip(" ?.").split())
-    return " ".join([*chain, thing])
+        return _words(one) == _words(other)
+
+
+def _words(question: str) -> list[str]:
+    return question.lower().strip(" ?.").split()
 
 
 def _apart(found: State, expected: State) -> tuple[str, str]:

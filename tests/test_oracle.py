@@ -1,0 +1,154 @@
+"""Whole runs in which a step is answered wrongly: every wrong answer is put down to that step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cache import Store
+from flows import oracle
+from rectom.errors import DataError
+from rectom.results.folder import RunFolder
+from tests.fake_openai import FakeOpenAI
+from tests.laboratory import Lab, serving, write_stories
+from tests.test_reader_rules import WRONG_LABELS
+
+#: The step that is answered wrongly, the settings in which it is asked, and what it is called where it is at fault.
+PLANTED = {
+    "abstract": ({}, "abstraction"),
+    "chain": ({}, "chain"),
+    "observe_states": ({}, "state observability"),
+    "observe_events": ({}, "event observability"),
+    "revise": ({}, "revision"),
+    "reduce": ({}, "reduction"),
+    "answer": ({}, "answer"),
+    "update": ({"update": "model"}, "update"),
+    "observe_history": ({"state": "off"}, "event observability"),
+    "answer_history": ({"state": "off"}, "answer"),
+}
+
+FRESH: dict[str, Any] = {"benchmark": "fresh", "subset": "small", "data": None}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with serving(FakeOpenAI()) as server:
+        yield Lab(tmp_path, write_stories(tmp_path), server)
+
+
+def faults(lab: Lab, **settings: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The wrong lines of a run's results, and their traces."""
+    done = lab.run(**settings)
+    wrong = [line for line in lab.results(done) if not line["correct"]]
+    traces = lab.traces(done)
+    return wrong, [traces[line["id"]] for line in wrong]
+
+
+@pytest.mark.parametrize("step", list(PLANTED))
+def test_a_wrong_answer_is_put_down_to_the_step_that_was_planted(lab: Lab, step: str) -> None:
+    settings, name = PLANTED[step]
+    lab.server.wrong = step
+    wrong, traces = faults(lab, **FRESH, **settings)
+    assert wrong
+    assert {line["fault"] for line in wrong} == {name}
+    assert {trace["fault"]["step"] for trace in traces} == {name}
+    assert all(trace["oracle"]["predicted"] == trace["gold"] for trace in traces)
+    if name in {"state observability", "event observability", "revision"}:
+        assert all(trace["fault"]["who"] in trace["chain"] for trace in traces)
+        assert all(1 <= trace["fault"]["line"] <= len(trace["lines"]) for trace in traces)
+
+
+@pytest.mark.parametrize("step", ["abstract", "chain", "revise", "answer"])
+def test_a_step_that_failed_is_at_fault_itself(lab: Lab, step: str) -> None:
+    lab.server.broken = step
+    wrong, traces = faults(lab, **FRESH, repairs=0)
+    failed = [trace["fault"] for line, trace in zip(wrong, traces, strict=True) if line["failed_step"]]
+    assert failed
+    assert {(fault["step"], fault["by"]) for fault in failed} == {(PLANTED[step][1], "failure")}
+    assert all("no usable reply in 1 tries" in fault["found"] for fault in failed)
+
+
+def test_the_table_counts_what_the_results_say(lab: Lab) -> None:
+    lab.server.wrong = "revise"
+    done = lab.run(**FRESH)
+    rows = (done.report.parent / "tables" / "faults.csv").read_text().splitlines()
+    wrong = sum(not line["correct"] for line in lab.results(done))
+    assert rows[0].split(",")[0] == "went wrong at"
+    assert [(row.split(",")[0], row.split(",")[-1]) for row in rows[1:]] == [("revision", str(wrong))]
+
+
+def test_a_run_that_is_right_has_no_table_and_no_oracles(lab: Lab) -> None:
+    done = lab.run(**FRESH)
+    assert not (done.report.parent / "tables" / "faults.csv").exists()
+    assert {line["fault"] for line in lab.results(done)} == {""}
+    assert all(trace["oracle"] is trace["fault"] is None for trace in lab.traces(done).values())
+
+
+def test_nothing_is_stored_or_sent_and_a_rerun_says_the_same(lab: Lab) -> None:
+    lab.server.wrong = "answer"
+    done = lab.run(**FRESH)
+    sent = lab.server.asked.total()
+    with Store(lab.store) as store:
+        counted = store.count()
+    before = {name: (trace["fault"], trace["oracle"]) for name, trace in lab.traces(done).items()}
+    again = lab.run(**FRESH)
+    assert {name: (trace["fault"], trace["oracle"]) for name, trace in lab.traces(again).items()} == before
+    assert lab.server.asked.total() == sent
+    with Store(lab.store) as store:
+        assert store.count() == counted
+
+
+def test_samples_have_theirs_each(lab: Lab) -> None:
+    lab.server.wrong = "reduce"
+    wrong, _ = faults(lab, **FRESH, samples=2)
+    assert {line["id"].partition("#")[2] for line in wrong} == {"1", "2"}
+    assert {line["fault"] for line in wrong} == {"reduction"}
+
+
+def test_other_methods_and_rules_alone_have_none(lab: Lab) -> None:
+    for settings in ({"method": "cot"}, {"model": "rules", "rules": "literal"}):
+        wrong, traces = faults(lab, **FRESH, **settings)
+        assert wrong
+        assert {line["fault"] for line in wrong} == {""}
+        assert all(trace["fault"] is None for trace in traces)
+
+
+def test_a_permuted_story_is_read_by_rule_as_well(lab: Lab) -> None:
+    lab.server.wrong = "chain"
+    wrong, _ = faults(lab, **FRESH, permuted=("choices",), seed=3)
+    assert {line["fault"] for line in wrong} == {"chain"}
+
+
+@pytest.mark.parametrize("place", ["pipeline", "attribute"])
+def test_where_nothing_can_be_told_the_run_ends_all_the_same(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("no")
+
+    lab.server.wrong = "answer"
+    monkeypatch.setattr(oracle, place, fail)
+    wrong, _ = faults(lab, **FRESH)
+    assert len(wrong) == 40
+    assert {line["fault"] for line in wrong} == {""}
+
+
+def test_the_wrong_labels_of_hitom_are_called_labels(lab: Lab, hitom_file: Path) -> None:
+    done = lab.run(subset="400", data=hitom_file)
+    wrong = {line["id"]: line["fault"] for line in lab.results(done) if not line["correct"]}
+    assert wrong.keys() <= set(map(str, WRONG_LABELS))
+    assert len(wrong) == 7
+    assert set(wrong.values()) == {"label"}
+
+
+def test_a_page_knows_what_went_wrong(lab: Lab) -> None:
+    lab.server.wrong = "chain"
+    done = lab.run(**FRESH)
+    folder = RunFolder(done.report.parent)
+    (first, *_) = [trace for trace in lab.traces(done).values() if trace["fault"]]
+    assert json.loads(json.dumps(first["fault"]))["expected"].startswith("World → ")
+    assert folder.trace(first["id"])["oracle"]["chain"] != first["chain"]
