@@ -28,6 +28,7 @@ from rectom import grammar, prompts
 from rectom.events import Event, Kind
 from rectom.facts import Fact, printed, superseded
 from rectom.llm import ChatRequest, Message, ModelId
+from rectom.llm.rehearsal import imagined
 from rectom.perspective import Hearing
 from rectom.prompts import in_words
 from rectom.reader.rules import convinces
@@ -236,7 +237,8 @@ class FakeOpenAI:
         await self._runner.cleanup()
 
     async def _models(self, _: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": self.model, "object": "model"}]})
+        names = [self.model, *(("scripted", "small", "qwen3.5-27b") if self.any_model else ())]
+        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
 
     async def _stats(self, _: web.Request) -> web.Response:
         """Calls so far, and the seconds from the first one's arrival to the last one's reply."""
@@ -273,8 +275,11 @@ class FakeOpenAI:
         if scripted_methods.knows(request):
             self.asked[scripted_methods.step_of(request)[1]] += 1
             return scripted_methods.by_rule(request)
-        step = body["response_format"]["json_schema"]["name"]
+        form = body.get("response_format", {}).get("json_schema", {"name": "words"})
+        step = form["name"]
         self.asked[step] += 1
+        if step not in {*STEPS, *ABLATED}:
+            return imagined(form.get("schema"))
         return json.dumps(self._reply(step, body))
 
     def _reply(self, step: str, body: dict[str, Any]) -> Any:
