@@ -13,7 +13,9 @@ from flows.purse import Purse
 from flows.serving import Serving
 from flows.settings import LIVE, Endpoint
 from rectom.benchmarks.base import Benchmark
+from rectom.errors import SettingsError
 from rectom.llm import Limits
+from rectom.llm.address import Address
 from rectom.llm.claims import Claims
 from rectom.llm.lent import Lent
 from rectom.llm.wire import Transport
@@ -34,21 +36,21 @@ class Shared:
     purse: Purse
     endpoints: Sequence[Endpoint]
     benchmarks: dict[tuple[object, ...], Benchmark] = field(default_factory=dict)
-    _limits: dict[str, Limits] = field(default_factory=dict)
+    _limits: dict[tuple[str, bool], Limits] = field(default_factory=dict)
     _transports: dict[object, Lent] = field(default_factory=dict)
     _servers: ExitStack = field(default_factory=ExitStack)
     _addresses: dict[Serving, str] = field(default_factory=dict)
 
     def limits(self, endpoint: Endpoint) -> Limits:
         """The gate of an endpoint."""
-        alike = [one for one in self.endpoints if one.base_url == endpoint.base_url] or [endpoint]
-        if endpoint.base_url not in self._limits:
-            self._limits[endpoint.base_url] = limits_of(alike)
-        return self._limits[endpoint.base_url]
+        gate = _gate(endpoint)
+        if gate not in self._limits:
+            self._limits[gate] = limits_of([one for one in self.endpoints if _gate(one) == gate] or [endpoint])
+        return self._limits[gate]
 
     def transport(self, endpoint: Endpoint, made: Transport | None) -> Transport | None:
         """The transport of an endpoint's batches, so that what several runs ask goes into the same ones."""
-        place = (endpoint.transport, endpoint.base_url, endpoint.folder)
+        place = (endpoint.transport, *_gate(endpoint), endpoint.api_key, endpoint.folder)
         return made and self._transports.setdefault(place, Lent(made))
 
     def served(self, serving: Serving) -> str:
@@ -71,6 +73,15 @@ def sharing(cache: Path, purse: Purse, endpoints: Sequence[Endpoint]) -> Iterato
         closing(Shared(store, claims, purse, endpoints)) as shared,
     ):
         yield shared
+
+
+def _gate(endpoint: Endpoint) -> tuple[str, bool]:
+    """An address however it is spelt, and whether requests go there as they come: batches hold up none of these."""
+    try:
+        address = Address.parse(endpoint.base_url).root
+    except SettingsError:  # whoever asks there is told
+        address = endpoint.base_url
+    return address, endpoint.transport == LIVE
 
 
 def limits_of(endpoints: Sequence[Endpoint]) -> Limits:

@@ -119,20 +119,33 @@ def test_a_folder_without_a_command_says_how_to_go_on(here: Path) -> None:
         line().keep(here / "nosuch")
 
 
+def test_a_place_whose_name_is_no_text_hinders_no_run(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = here / os.fsdecode(b"\xff")
+    odd.mkdir()
+    line("--data", str(odd / "stories.json")).keep(here)
+    monkeypatch.chdir(odd)
+    line().keep(here)
+    assert list(here.iterdir()) == [odd]
+
+
 def test_it_is_typed_with_its_environment() -> None:
     command = CommandLine("run", ("hitom/cotp", "--data", "my file"), Path("/"), {"RECTOM_CACHE": "a b"})
     assert str(command) == "RECTOM_CACHE='a b' rectom run hitom/cotp --data 'my file'"
 
 
 def test_its_circumstances_are_as_they_were(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", ADDRESS)
-    monkeypatch.setenv("RECTOM_CACHE", "mine")
+    for name in ("OPENAI_BASE_URL", "RECTOM_CACHE", "RECTOM_HOME"):
+        monkeypatch.setenv(name, "of now")
     (here / "there").mkdir()
-    with CommandLine("run", (), here / "there", {"RECTOM_DATA": "/data"}).circumstances():
+    then = {"OPENAI_BASE_URL": ADDRESS, "RECTOM_DATA": "/data", "RECTOM_HOME": "home"}
+    with CommandLine("run", (), here / "there", then).circumstances():
         assert Path.cwd() == here / "there"
-        ours = ("OPENAI_BASE_URL", "RECTOM_CACHE", "RECTOM_DATA")
-        assert [os.environ.get(name) for name in ours] == [ADDRESS, None, "/data"]
+        ours = ("OPENAI_BASE_URL", "RECTOM_CACHE", "RECTOM_DATA", "RECTOM_HOME")
+        assert [os.environ.get(name) for name in ours] == ["of now", None, "/data", "home"]
     assert Path.cwd() == here
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    with CommandLine("run", (), here / "there", then).circumstances():
+        assert os.environ["OPENAI_BASE_URL"] == ADDRESS
     moved = CommandLine("run", ("hitom/cotp",), here / "gone")
     with pytest.raises(DataError, match=r"gone is gone, .* begin it again where it shall go on: rectom run hitom/cotp"):
         moved.circumstances().__enter__()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -99,6 +100,12 @@ def test_the_answers_of_an_unfinished_run_are_counted_once_and_whole(tmp_path: P
     assert (run.answered, run.questions) == (3, 80)
 
 
+def test_of_an_unfinished_run_it_is_told_how_many_failed(tmp_path: Path) -> None:
+    outcomes = [answer(n, False, failed_step="chain", predicted='"failed_step":null') for n in range(3)]
+    run = found(begin(tmp_path / "night", [*outcomes, answer(3, False), answer(1)]))  # 1 was asked again
+    assert (run.answered, run.failed) == (4, 2)
+
+
 @pytest.mark.parametrize("state", ["interrupted", "stopped", "failed"])
 def test_a_run_that_stopped_tells_what_its_sessions_paid(tmp_path: Path, state: str) -> None:
     paid = {"started": BEGUN, "ended": "2026-11-28T08:30:00+00:00", "sent": 20, "prompt": 900, "completion": 100}
@@ -118,6 +125,26 @@ def test_a_run_that_never_began_is_told_from_other_folders(tmp_path: Path) -> No
     (tmp_path / "notes" / "mine.txt").write_text("mine")
     assert [look(tmp_path / name) for name in ("empty", "notes", "nosuch")] == [None] * 3
     assert [run.name for run in listed(tmp_path)] == ["early"]
+
+
+def test_what_a_kill_left_half_written_hides_no_run(tmp_path: Path) -> None:
+    for place, part in (("a", "manifest.json.4711.part"), ("b", "command.jsonx_3k9a7q"), ("c", "sweep.json.1.part")):
+        hold(tmp_path / place).close()
+        (tmp_path / place / part).write_text("{")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "locksmiths.md").write_text("# Locksmiths")
+    assert [(run.name, run.state) for run in listed(tmp_path)] == [(name, "unbegun") for name in "abc"]
+
+
+def test_a_run_that_is_removed_at_the_moment_is_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_run(tmp_path / "night", [answer(0)])
+
+    def manifest(run: RunFolder) -> dict[str, Any]:
+        shutil.rmtree(run.folder)
+        raise DataError(f"{run.folder} holds no run")
+
+    monkeypatch.setattr(RunFolder, "manifest", manifest)
+    assert look(folder) is None
 
 
 def test_a_sweep_is_listed_with_the_states_of_its_cells(tmp_path: Path) -> None:
@@ -156,6 +183,12 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], bytes]] = {
     "money that is none": lambda manifest: change(manifest, "money", {"whole": "NaN"}),
     "words for money": lambda manifest: change(manifest, "money", {"whole": "much"}),
     "sessions without form": lambda manifest: change(manifest, "sessions", 7),
+    "a state that there is not": lambda manifest: change(manifest, "state", "\x1b[31mdancing"),
+    "a number for a state": lambda manifest: change(manifest, "state", 7),
+    "accuracy that is no number": lambda manifest: change(manifest, "summary.accuracy", "nan"),
+    "accuracy over 1": lambda manifest: change(manifest, "summary.accuracy", 7),
+    "time without end": lambda manifest: change(manifest, "summary.wall_s", "inf"),
+    "money without measure": lambda manifest: change(manifest, "money", {"whole": "1e999999", "currency": "USD"}),
 }
 
 
@@ -174,8 +207,10 @@ def test_things_in_the_way_are_damaged_too(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "sweep.json").write_text("{}")
     (begin(tmp_path / "d", []) / "results.jsonl").unlink()
-    (tmp_path / "e").write_text("a file")
-    assert [(run.name, run.state) for run in listed(tmp_path)] == [(name, "damaged") for name in "abcd"]
+    Sweep("e", "\x1b[31mrunning", BEGUN, []).write(tmp_path / "e")
+    Sweep("f", "finished", BEGUN, [Cell("m", "cot", "toy", state="\x1b]0;evil\x07")]).write(tmp_path / "f")
+    (tmp_path / "g").write_text("a file")
+    assert [(run.name, run.state) for run in listed(tmp_path)] == [(name, "damaged") for name in "abcdef"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

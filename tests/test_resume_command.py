@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flows import model
 from flows.commandline import FILE
-from rectom.results.folder import hold
+from rectom.llm.batch_file import BatchFileTransport
+from rectom.results.folder import RunFolder, hold
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import SMALL_QUESTIONS, Ended, Lab, call, finish, run_options, serving, spawn, write_stories
 from tests.test_cli import CONCURRENCY, distinct, until
@@ -76,13 +80,24 @@ def test_a_killed_run_goes_on_and_sends_what_is_missing_alone(lab: Lab, after: i
 def test_from_another_shell_it_has_the_server_and_the_store_that_it_had(lab: Lab, tmp_path: Path) -> None:
     ours = {"OPENAI_BASE_URL": lab.server.base_url, "RECTOM_CACHE": str(lab.store)}
     kill(lab, *begun(lab, base_url=None, cache=None), after=30, **ours)
-    done = resume(lab, OPENAI_BASE_URL="http://127.0.0.1:9/v1", RECTOM_CACHE=str(tmp_path / "other"))
+    other = str(tmp_path / "other")
+    done = resume(lab, RECTOM_CACHE=other)
     assert done.status == 0, done.err
     assert done.errors[0].startswith(
         f"OPENAI_BASE_URL={lab.server.base_url} RECTOM_CACHE={lab.store} rectom run hitom/cotp "
     )
     assert not (tmp_path / "other").exists()
     assert len(lab.server.bodies) <= distinct(lab) + CONCURRENCY
+
+
+def test_an_address_that_is_set_now_stands_as_the_key_does(lab: Lab) -> None:
+    then = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "sk-planted-0123"}
+    assert "cannot reach http://127.0.0.1:9/v1" in refused(call(*begun(lab, base_url=None), **then))
+    done = resume(lab, OPENAI_BASE_URL=lab.server.base_url, OPENAI_API_KEY="sk-planted-4567")
+    assert done.status == 0, done.err
+    assert json.loads((lab.runs / NAME / FILE).read_bytes())["environment"] == {"OPENAI_BASE_URL": lab.server.base_url}
+    assert not [file for file in lab.folder.rglob("*") if file.is_file() and b"sk-planted" in file.read_bytes()]
+    assert "sk-planted" not in str(list(RunFolder(lab.runs / NAME).calls()))
 
 
 def test_places_that_were_told_from_a_folder_are_found_from_any_other(
@@ -129,9 +144,63 @@ def test_what_failed_is_asked_again_on_request(lab: Lab) -> None:
     lab.server.broken = ""
     told = resume(lab)
     assert told.status == 3
-    assert told.out == f"night is finished, but {failed} questions failed: --retry-failed asks them again\n"
+    assert told.out == f"night is finished, but {failed} of its questions failed: --retry-failed asks them again\n"
     assert set(lab.asked_by(lambda: resume(lab, "--retry-failed"))) == {"revise", "answer"}
     assert manifest(lab)["summary"]["correct"] == SMALL_QUESTIONS
+
+
+def test_a_living_run_is_left_alone(lab: Lab) -> None:
+    lab.server.latency_s = 0.1
+    process = spawn(*begun(lab), "--concurrency", CONCURRENCY)
+    until(lambda: len(lab.server.bodies) >= 16, process)
+    listed = call("runs", "--runs", lab.runs, "--json").line
+    assert (listed["state"], listed["questions"]) == ("running", SMALL_QUESTIONS)
+    assert listed["answered"] < SMALL_QUESTIONS
+    folder = lab.runs / NAME
+    assert refused(resume(lab)) == f"rectom: another process works on {folder}: it needs no resuming"
+    removed = call("rm", NAME, "--runs", lab.runs, "--yes")
+    assert refused(removed) == f"rectom: a process works on {folder}: stop it first; nothing was removed"
+    lab.server.latency_s = 0
+    assert finish(process).status == 0
+    assert manifest(lab)["summary"]["correct"] == SMALL_QUESTIONS
+    assert len(lab.server.bodies) == distinct(lab)
+
+
+def test_it_ends_with_a_line_of_json_if_that_is_asked_for(lab: Lab) -> None:
+    assert call(*begun(lab, max_calls=10), "--json").status == 3
+    done = resume(lab, "--max-calls", "1000", "--json")
+    assert (done.status, done.line["correct"]) == (0, SMALL_QUESTIONS)
+    kept = json.loads((lab.runs / NAME / FILE).read_bytes())["arguments"]
+    assert "--json" not in kept
+    assert "--plain" in kept
+    assert kept[kept.index("--max-calls") + 1] == "1000"
+
+
+def test_requests_in_files_stay_where_they_are(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "BatchFileTransport", partial(BatchFileTransport, quiet_s=0.05))
+    monkeypatch.chdir(tmp_path)
+    assert call(*begun(lab), "--transport", "batch-file", "box").status == 3
+    (written,) = (tmp_path / "box").iterdir()
+    before = written.read_bytes()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert f"requests wait in {written}" in resume(lab).errors[-1]
+    assert ([*written.parent.iterdir()], written.read_bytes()) == ([written], before)
+    assert f"wait in {tmp_path / 'elsewhere' / 'new'}/" in resume(lab, "--transport", "batch-file", "new").errors[-1]
+    assert resume(lab, "--transport", "live").status == 0
+    assert manifest(lab)["summary"]["correct"] == SMALL_QUESTIONS
+
+
+def test_a_run_is_found_by_its_folder_in_whatever_way_it_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call(*begun(lab, max_calls=10)).status == 3
+    (lab.runs / NAME / "tables").mkdir()
+    (lab.folder / "link").symlink_to(lab.runs / NAME)
+    for place, named in ((lab.runs / NAME / "tables", ".."), (lab.runs / NAME, "."), (lab.folder, "link")):
+        monkeypatch.chdir(place)
+        done = call("resume", named, "--max-calls", "0")
+        assert (done.status, done.errors[-1].startswith("rectom: the budget is spent")) == (3, True)
+    assert call("resume", "link", "--max-calls", "1000").status == 0
+    assert call("resume", "link").out == "night is finished\n"
+    assert list(lab.runs.iterdir()) == [lab.runs / NAME]
 
 
 def test_a_larger_budget_goes_on(lab: Lab) -> None:
@@ -177,7 +246,12 @@ def test_what_cannot_be_taken_up_is_said_with_the_reason(lab: Lab, tmp_path: Pat
     folder = lab.runs / NAME
     with closing(hold(folder)):
         assert refused(resume(lab)) == f"rectom: another process works on {folder}: it needs no resuming"
-    assert "there is no run nosuch in" in refused(call("resume", "nosuch", "--runs", lab.runs))
+    for name in ("nosuch", "..", ".", "../runs", ""):
+        said = refused(call("resume", name, "--runs", lab.runs))
+        assert f"there is no run {name} in".replace("  ", " ") in said
+    said = refused(call("resume", "--max-calls", "9", NAME, "--runs", lab.runs))
+    assert "there is no run --max-calls in" in said
+    assert "; give the name first, then options;" in said
     (tmp_path / "mine").mkdir()
     assert "there is no run" in refused(call("resume", tmp_path / "mine", "--runs", lab.runs))
     kept = json.loads((folder / FILE).read_bytes())
@@ -189,10 +263,13 @@ def test_what_cannot_be_taken_up_is_said_with_the_reason(lab: Lab, tmp_path: Pat
     assert "does not hold its command: run it again as it was begun" in refused(resume(lab))
 
 
-def test_a_killed_sweep_goes_on_and_so_does_a_cell_of_it(lab: Lab, tmp_path: Path) -> None:
+def test_a_killed_sweep_goes_on_and_so_does_a_cell_of_it(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(lab.data, "stories.json")
     (tmp_path / "night.toml").write_text(
         'models = ["fake"]\nmethods = ["rectom", "cot"]\n'
-        f'benchmarks = [{{ benchmark = "hitom/cotp", data = "{lab.data}" }}]\n'
+        'benchmarks = [{ benchmark = "hitom/cotp", data = "stories.json" }]\n'
         f'[defaults]\nbase-url = "{lab.server.base_url}"\nattempts = 1\nconcurrency = {CONCURRENCY}\n'
     )
     lab.server.latency_s = 0.05
@@ -201,6 +278,7 @@ def test_a_killed_sweep_goes_on_and_so_does_a_cell_of_it(lab: Lab, tmp_path: Pat
     process.kill()
     finish(process)
     lab.server.latency_s = 0
+    monkeypatch.chdir(tmp_path)
     cell = next(path.name for path in lab.runs.iterdir() if ".rectom." in path.name)
     done = call("resume", cell, "--runs", lab.runs, "--plain")
     assert done.status == 0, done.err

@@ -167,6 +167,7 @@ def in_terminal(runs: Path, given: bytes) -> tuple[int, bytes]:
 
 def test_in_a_terminal_it_asks(runs: Path) -> None:
     assert in_terminal(runs, b"n\n") == (1, b"Remove hitom-a? [y/N]: nothing removed\n")
+    assert in_terminal(runs, b"\x04") == (1, b"Remove hitom-a? [y/N]: \nnothing removed\n")
     assert (runs / "hitom-a").is_dir()
     status, said = in_terminal(runs, b"y\n")
     assert (status, said.startswith(b"Remove hitom-a? [y/N]: removed hitom-a; replies stay")) == (0, True)

@@ -15,7 +15,7 @@ from rectom.results.folder import hold
 from rectom.results.sweep import Cell, Sweep
 from tests.laboratory import Ended, call, command, environment
 from tests.test_finished import SETTINGS, answer, write_run
-from tests.test_listing import MONEY, begin
+from tests.test_listing import MONEY, begin, opened
 
 #: A name that settings give, as long as they get.
 LONG = "hitom-400+choices.0+names.0.rectom-update=model.some-model-of-many-billion-parameters.0a1b2c"
@@ -38,7 +38,7 @@ def runs(tmp_path: Path) -> Path:
         "model": "some-model-of-many-billion-parameters",
     }
     write_run(place / LONG, [answer(0)], settings=settings, ended=ago(minutes=7))
-    begin(place / "killed-1", [answer(0)], sessions=[{"started": ago(seconds=30)}], questions=400)
+    begin(place / "killed-1", [answer(0), wrong], sessions=[{"started": ago(seconds=30)}], questions=400)
     write_run(place / "bad", [answer(0)])
     (place / "bad" / "manifest.json").write_text("{")
     cells = [Cell("m", "cot", "toy", seed=n, state=state) for n, state in enumerate(["finished", "failed", "finished"])]
@@ -58,7 +58,7 @@ def shown(runs: Path, *arguments: object) -> dict[str, str]:
 def test_it_tells_of_every_run_in_a_line(runs: Path) -> None:
     lines = {name: " ".join(line.split()) for name, line in shown(runs).items()}
     assert lines == {
-        "killed-1": "killed-1 killed 1/400 30 s toy/all · rectom",
+        "killed-1": "killed-1 killed 2/400 30 s toy/all · rectom · 1 failed",
         LONG: f"{LONG} finished 100.0 [21,100] 1 4 0 1 s 7 min",
         "good": "good finished 100.0 [34,100] 2 4 0 1.25 USD 1 s 3 h toy/all · rectom",
         "night": "night partial 8 h sweep: 2 finished, 1 failed",
@@ -155,10 +155,24 @@ def test_in_a_narrow_terminal_a_name_has_a_line_of_its_own(runs: Path) -> None:
 
 def test_what_a_folder_says_does_nothing_to_the_terminal(runs: Path) -> None:
     settings = {**SETTINGS, "model": "\x1b]0;evil\x07"}
-    write_run(runs / "new", [answer(0)], settings=settings).rename(runs / "a\x1b[2J b")
-    ended = call("runs", "--runs", runs, "a*b")
-    assert "a?[2J b " in ended.out
-    assert ended.out.endswith("· ?]0;evil?\n")
+    money = {**MONEY, "currency": "[bold]\nUSD\x1b[2J"}
+    write_run(runs / "new", [answer(0)], settings=settings, money=money).rename(runs / "a\x1b[2J b")
+    write_run(runs / "new", [answer(0)]).rename(runs / "a\n[bold]b")
+    ended = call("runs", "--runs", runs, "a*b", "--sort", "cost")
+    _, first, second = ended.out.splitlines()
+    assert first.startswith("a?[2J b ")
+    assert " 1.25 [bold]?USD?[2J " in first
+    assert first.endswith("· ?]0;evil?")
+    assert second.startswith("a?[bold]b ")
+    lines = [json.loads(line) for line in call("runs", "--runs", runs, "a*b", "--json").out.splitlines()]
+    assert {line["name"] for line in lines} == {"a\x1b[2J b", "a\n[bold]b"}
+
+
+def test_it_opens_no_results_of_what_is_finished_and_no_traces_at_all(runs: Path) -> None:
+    with opened() as files:
+        assert len(shown(runs)) == 6
+    bulk = ("traces.jsonl", "results.jsonl", "calls.jsonl.gz", "times.csv", "report.html")
+    assert [file for file in files if file[1] in bulk] == [("killed-1", "results.jsonl")]
 
 
 def refused(ended: Ended) -> str:

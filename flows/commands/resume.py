@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def command(name: str, options: tuple[str, ...], place: Path) -> Any:
 def _found(name: str, place: Path) -> tuple[Path, Listed]:
     """A run by its name or by its folder. Raises DataError if there is none."""
     for folder in (place / name, Path(name)):
-        if folder.is_dir() and (found := look(folder)):
+        if folder.is_dir() and (found := look(folder.resolve())):
             return folder.resolve(), found
     first = "; give the name first, then options" if name.startswith("-") else ""
     raise DataError(f"there is no run {name} in {place}{first}; `rectom runs` lists them")
@@ -61,9 +62,16 @@ def _told(found: Listed) -> int:
 def _again(line: CommandLine, options: tuple[str, ...], folder: Path) -> CommandLine:
     """The command with further options, bound to the folder, whose settings then have to be those of the command."""
     bound = ("--runs", str(folder.parent), *(("--name", folder.name) if line.name == "run" else ()))
+    with line.circumstances():
+        kept = _placed(line.name, line.arguments)  # a cell's places are as the file of its sweep has them
+    return replace(line, arguments=_placed(line.name, [*kept, *options, *bound]))
+
+
+def _placed(name: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    """The arguments of a command that is given here, with places that hold in any folder."""
     root = click.get_current_context().find_root()
-    command = rectom.get_command(root, line.name)
+    command = rectom.get_command(root, name)
     assert command
-    with command.make_context(line.name, [*line.arguments, *options, *bound], root) as context:
+    with command.make_context(name, [*arguments], root) as context:
         told = ("--json",) if context.params["as_json"] else ()
-        return replace(line, arguments=(*CommandLine.of(context).arguments, *told))
+        return (*CommandLine.of(context).arguments, *told)

@@ -7,9 +7,11 @@ that has.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,7 +23,7 @@ from rectom.errors import DataError
 from rectom.results.folder import RunFolder
 from rectom.results.statistics import Interval, wilson
 from rectom.results.sweep import FILE as SWEEP
-from rectom.results.sweep import Sweep
+from rectom.results.sweep import WAITING, Sweep
 
 #: The states of a manifest.
 RUNNING, FINISHED, INTERRUPTED, STOPPED, FAILED = "running", "finished", "interrupted", "stopped", "failed"
@@ -34,16 +36,21 @@ STATES: Final = (RUNNING, FINISHED, PARTIAL, INTERRUPTED, STOPPED, FAILED, KILLE
 
 _MANIFEST: Final = "manifest.json"
 
-#: How the names begin of all that a run or a sweep has in its folder before it has a manifest.
-_BEGINNING: Final = ("lock", "results.jsonl", "traces.jsonl", "command.json")
+#: All that a run or a sweep has in its folder before it has a manifest, with what is being written when it is killed.
+_BEGINNING: Final = re.compile(
+    r"lock|results\.jsonl|traces\.jsonl|command\.json[a-z0-9_]*|(manifest|sweep)\.json\.\d+\.part"
+)
+
+#: More than a run may cost in any currency; what says so was written by something else.
+_MOST: Final = Decimal(10) ** 15
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A run, or a sweep, of the list.
 
-    `answered` of `questions` are done, `failed` of them without an answer; `accuracy` (0 to 1) and `interval` are those
-    of a run that is finished. `calls` are its different ones, `tokens` those of their replies, and `money` the price of
+    `answered` of `questions` are done, `failed` of them for good; `accuracy` (0 to 1) and `interval` are those of a run
+    that is finished. `calls` are its different ones, `tokens` those of their replies, and `money` the price of
     these in `currency`; of a run that has not ended, `calls` and `tokens` are what its sessions sent and used. `wall_s`
     is what the last session took, in seconds. `since` is when the run ended, or began if it has not; `cells` counts
     a sweep's cells by their states. None is what the folder does not tell.
@@ -110,7 +117,7 @@ def look(folder: Path) -> Listed | None:
     try:
         return _told(name, folder) if folder.is_dir() else None
     except (DataError, OSError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
-        return Listed(name, DAMAGED)
+        return Listed(name, DAMAGED) if os.path.lexists(folder) else None  # removed at this moment
 
 
 def _told(name: str, folder: Path) -> Listed | None:
@@ -119,7 +126,7 @@ def _told(name: str, folder: Path) -> Listed | None:
         return _sweep(name, folder)
     if _MANIFEST in there:
         return _run(name, folder, RunFolder(folder).manifest())
-    if there and all(one.startswith(_BEGINNING) for one in there):
+    if there and all(map(_BEGINNING.fullmatch, there)):
         return Listed(name, RUNNING if is_held(folder) else UNBEGUN)
     return None
 
@@ -139,7 +146,8 @@ def is_held(folder: Path) -> bool:
 def _sweep(name: str, folder: Path) -> Listed:
     sweep = Sweep.read(folder)
     state = _alive(folder, sweep.state)
-    cells = Counter(KILLED if cell.state == RUNNING and state == KILLED else cell.state for cell in sweep.cells)
+    told = (_known(cell.state, (*STATES, WAITING)) for cell in sweep.cells)
+    cells = Counter(KILLED if cell == RUNNING and state == KILLED else cell for cell in told)
     return Listed(name, state, since=_time(sweep.ended or sweep.started), cells=dict(cells))
 
 
@@ -152,7 +160,7 @@ def _run(name: str, folder: Path, manifest: Mapping[str, Any]) -> Listed:
 
 def _finished(run: Listed, manifest: Mapping[str, Any]) -> Listed:
     summary, money = manifest["summary"], manifest.get("money") or {}
-    accuracy, questions, failed = float(summary["accuracy"]), int(summary["questions"]), int(summary["failed"])
+    accuracy, questions, failed = _number(summary["accuracy"]), int(summary["questions"]), int(summary["failed"])
     calls, tokens = summary["calls"], summary["tokens"]
     return replace(
         run,
@@ -166,16 +174,18 @@ def _finished(run: Listed, manifest: Mapping[str, Any]) -> Listed:
         tokens=_total(tokens, "prompt", "completion"),
         money=_amount(money.get("whole")),
         currency=str(money.get("currency") or ""),
-        wall_s=float(summary["wall_s"]),
+        wall_s=_number(summary["wall_s"]),
     )
 
 
 def _unfinished(run: Listed, manifest: Mapping[str, Any], folder: Path) -> Listed:
     sessions = [session for session in manifest.get("sessions") or [] if "sent" in session]
+    failed = _answered(folder)
     return replace(
         run,
         questions=int(manifest["questions"]) if "questions" in manifest else None,
-        answered=_answered(folder),
+        answered=len(failed),
+        failed=sum(failed.values()),
         calls=sum(_total(session, "sent") for session in sessions) if sessions else None,
         tokens=sum(_total(session, "prompt", "completion") for session in sessions) if sessions else None,
     )
@@ -187,14 +197,27 @@ def _total(counts: Mapping[str, Any], *names: str) -> int:
 
 def _amount(text: str | None) -> Decimal | None:
     amount = None if text is None else Decimal(text)
-    if amount is not None and not amount.is_finite():
+    if amount is not None and not abs(amount) < _MOST:
         raise ValueError(text)
     return amount
 
 
+def _number(told: Any) -> float:
+    number = float(told)
+    if not math.isfinite(number):
+        raise ValueError(told)
+    return number
+
+
+def _known(state: object, known: Container[object]) -> str:
+    if state not in known:
+        raise ValueError(state)
+    return str(state)
+
+
 def _alive(folder: Path, state: object) -> str:
     """The state that a folder tells, unless it is that of a process which is gone."""
-    return KILLED if state == RUNNING and not is_held(folder) else str(state)
+    return KILLED if state == RUNNING and not is_held(folder) else _known(state, STATES)
 
 
 def _last(manifest: Mapping[str, Any]) -> str:
@@ -203,10 +226,14 @@ def _last(manifest: Mapping[str, Any]) -> str:
     return str(session.get("ended") or session.get("started") or "")
 
 
-def _answered(folder: Path) -> int:
-    """How many questions have a whole line of results. One that was taken up again has written some of them twice."""
+def _answered(folder: Path) -> dict[bytes, bool]:
+    """The questions with a whole line of results, and whether each failed.
+
+    A run that was taken up again has written some of them twice: the last line counts.
+    """
     with (folder / "results.jsonl").open("rb") as file:
-        return len({line[: line.find(b'",')] for line in file if line.startswith(b'{"id":"') and line.endswith(b"}\n")})
+        whole = (line for line in file if line.startswith(b'{"id":"') and line.endswith(b"}\n"))
+        return {line[: line.find(b'",')]: b'"failed_step":null' not in line for line in whole}
 
 
 def _time(text: str) -> datetime | None:

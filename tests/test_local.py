@@ -1,0 +1,109 @@
+"""Models from files, with a stand-in for llama.cpp that answers over HTTP as the scripted model does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from flows.local import revision, served
+from flows.serving import Serving
+from rectom.errors import SettingsError
+from tests.laboratory import execute, finish, spawn
+
+#: What stands in for the library: a scripted model in a thread, at the address that it is told.
+LIBRARY = """
+import asyncio, threading
+from types import SimpleNamespace
+from tests.fake_openai import FakeOpenAI
+
+class CommonParams(SimpleNamespace):
+    def __init__(self):
+        threads = {name: SimpleNamespace(n_threads=0) for name in ("cpuparams", "cpuparams_batch")}
+        super().__init__(model=SimpleNamespace(path=""), **threads)
+
+class Server:
+    def __init__(self, params):
+        if "broken" in params.model.path:
+            raise RuntimeError("no weights")
+        self.fake, loop = FakeOpenAI(any_model=True, port=params.port), asyncio.new_event_loop()
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self.fake.__aenter__(), loop).result()
+        self.listening_address = f"http://127.0.0.1:{self.fake.port}"
+"""
+
+
+@pytest.fixture
+def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "xllamacpp.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(tmp_path / "library")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'library'}:{Path(__file__).parent.parent}")
+    monkeypatch.setenv("RECTOM_HOME", str(tmp_path / "home"))
+    file = tmp_path / "tiny.gguf"
+    file.write_bytes(b"GGUF and weights")
+    return file
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/models", timeout=2) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
+
+
+def test_a_file_is_served_while_it_is_needed(weights: Path) -> None:
+    with served(Serving(weights)) as address:
+        assert answers(address)
+    assert not answers(address)
+
+
+def test_what_cannot_be_served_points_to_the_log(weights: Path, tmp_path: Path) -> None:
+    broken = weights.rename(weights.with_name("broken.gguf"))
+    with (
+        pytest.raises(SettingsError, match=r"cannot be served \(exit status 1\); see .*broken\.log"),
+        served(Serving(broken)),
+    ):
+        pass
+    assert "no weights" in (tmp_path / "home" / "local" / "broken.log").read_text()
+
+
+def test_the_revision_is_that_of_the_content(weights: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"GGUF and other weights")
+    assert len(revision(weights)) == 16
+    assert revision(weights) != revision(other)
+    with pytest.raises(SettingsError, match="cannot read"):
+        revision(tmp_path / "missing.gguf")
+
+
+def test_a_run_serves_its_file_and_keeps_the_replies_by_what_is_in_it(weights: Path, tmp_path: Path) -> None:
+    places = ("--cache", tmp_path / "store", "--runs", tmp_path / "runs", "--plain", "--json")
+    ours = {"PYTHONPATH": os.environ["PYTHONPATH"], "RECTOM_HOME": str(tmp_path / "home")}
+    done = execute("run", "fresh", "--limit", 5, "--model", f"local:{weights}", *places, **ours)
+    assert done.status == 0, done.err
+    assert (done.line["correct"], done.line["calls"]["sent"] > 0) == (5, True)
+    again = execute("run", "fresh", "--limit", 5, "--model", f"local:{weights}", *places, "--name", "again", **ours)
+    assert again.line["calls"]["sent"] == 0
+    weights.write_bytes(b"GGUF and newer weights")
+    newer = execute("run", "fresh", "--limit", 5, "--model", f"local:{weights}", *places, "--name", "newer", **ours)
+    assert newer.line["calls"]["sent"] == done.line["calls"]["sent"]
+
+
+def test_a_server_ends_with_the_program_that_it_is_for(weights: Path, tmp_path: Path) -> None:
+    ours = {"PYTHONPATH": os.environ["PYTHONPATH"], "RECTOM_HOME": str(tmp_path / "home")}
+    process = spawn("serve", weights, "--port", 0, **ours)
+    assert process.stdout
+    address = process.stdout.readline().split()[-1]
+    assert answers(address)
+    process.send_signal(signal.SIGKILL)
+    finish(process)
+    deadline = time.monotonic() + 10
+    while answers(address) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not answers(address)
