@@ -84,14 +84,40 @@ def test_the_revision_is_that_of_the_content(weights: Path, tmp_path: Path) -> N
 
 def test_a_run_serves_its_file_and_keeps_the_replies_by_what_is_in_it(weights: Path, tmp_path: Path) -> None:
     places = ("--cache", tmp_path / "store", "--runs", tmp_path / "runs", "--plain", "--json")
-    ours = {"PYTHONPATH": os.environ["PYTHONPATH"], "RECTOM_HOME": str(tmp_path / "home")}
-    done = execute("run", "fresh", "--limit", 5, "--model", f"local:{weights}", *places, **ours)
+    path, home = os.environ["PYTHONPATH"], str(tmp_path / "home")
+    done = execute(
+        "run", "fresh", "--limit", 5, "--model", f"local:{weights}", *places, PYTHONPATH=path, RECTOM_HOME=home
+    )
     assert done.status == 0, done.err
     assert (done.line["correct"], done.line["calls"]["sent"] > 0) == (5, True)
-    again = execute("run", "fresh", "--limit", 5, "--model", f"local:{weights}", *places, "--name", "again", **ours)
+    again = execute(
+        "run",
+        "fresh",
+        "--limit",
+        5,
+        "--model",
+        f"local:{weights}",
+        *places,
+        "--name",
+        "again",
+        PYTHONPATH=path,
+        RECTOM_HOME=home,
+    )
     assert again.line["calls"]["sent"] == 0
     weights.write_bytes(b"GGUF and newer weights")
-    newer = execute("run", "fresh", "--limit", 5, "--model", f"local:{weights}", *places, "--name", "newer", **ours)
+    newer = execute(
+        "run",
+        "fresh",
+        "--limit",
+        5,
+        "--model",
+        f"local:{weights}",
+        *places,
+        "--name",
+        "newer",
+        PYTHONPATH=path,
+        RECTOM_HOME=home,
+    )
     assert newer.line["calls"]["sent"] == done.line["calls"]["sent"]
 
 
