@@ -83,42 +83,20 @@ def test_the_revision_is_that_of_the_content(weights: Path, tmp_path: Path) -> N
 
 
 def test_a_run_serves_its_file_and_keeps_the_replies_by_what_is_in_it(weights: Path, tmp_path: Path) -> None:
-    places = ("--cache", tmp_path / "store", "--runs", tmp_path / "runs", "--plain", "--json")
-    path, home = os.environ["PYTHONPATH"], str(tmp_path / "home")
-    done = execute(
-        "run", "fresh", "--limit", 5, "--model", f"local:{weights}", *places, PYTHONPATH=path, RECTOM_HOME=home
-    )
-    assert done.status == 0, done.err
-    assert (done.line["correct"], done.line["calls"]["sent"] > 0) == (5, True)
-    again = execute(
-        "run",
-        "fresh",
-        "--limit",
-        5,
-        "--model",
-        f"local:{weights}",
-        *places,
-        "--name",
-        "again",
-        PYTHONPATH=path,
-        RECTOM_HOME=home,
-    )
-    assert again.line["calls"]["sent"] == 0
+    def sent(name: str) -> int:
+        """How many calls a run of a name sends."""
+        asked = ("run", "fresh", "--limit", 5, "--model", f"local:{weights}", "--plain", "--json", "--name", name)
+        path, home = os.environ["PYTHONPATH"], str(tmp_path / "home")
+        done = execute(*asked, "--runs", tmp_path / "runs", PYTHONPATH=path, RECTOM_HOME=home)
+        assert (done.status, done.line["correct"]) == (0, 5), done.err
+        calls: int = done.line["calls"]["sent"]
+        return calls
+
+    first = sent("first")
+    assert first > 0
+    assert sent("again") == 0
     weights.write_bytes(b"GGUF and newer weights")
-    newer = execute(
-        "run",
-        "fresh",
-        "--limit",
-        5,
-        "--model",
-        f"local:{weights}",
-        *places,
-        "--name",
-        "newer",
-        PYTHONPATH=path,
-        RECTOM_HOME=home,
-    )
-    assert newer.line["calls"]["sent"] == done.line["calls"]["sent"]
+    assert sent("newer") == first
 
 
 def test_a_server_ends_with_the_program_that_it_is_for(weights: Path, tmp_path: Path) -> None:
