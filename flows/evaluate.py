@@ -148,7 +148,7 @@ async def evaluate(
             with _noting(folder, manifest, stats_of(client)):
                 for run in runs:
                     await _conduct(settings, run, folder, client, conduct, showing, title or folder.folder.name)
-            known = await told(runs) if client else {}
+            known = await told(runs, verified=settings.verify) if client else {}
             return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun, known)
 
 

@@ -10,6 +10,7 @@ from flows.accounts import outcome_of, trace_of
 from flows.pipeline import pipeline, run_plainly, shards
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import RectomError
+from rectom.reader.base import STEPS
 from rectom.results.attribution import Fault, attribute
 from rectom.task import task
 from tasks.run import Run, running
@@ -29,32 +30,36 @@ class Told:
     oracle: Mapping[str, Any] | None
 
 
-async def told(runs: Sequence[Run]) -> dict[str, Told]:
+async def told(runs: Sequence[Run], *, verified: bool = False) -> dict[str, Told]:
     """What is told of each wrong answer of the samples of a run, by the question's id with its suffix.
 
-    Of RecToM alone, since other methods have no steps to be compared. Nothing is sent or stored.
+    Of RecToM alone, since other methods have no steps to be compared. `verified` tells whether the model's replies were
+    checked. Nothing is sent or stored.
     """
     if runs[0].method:
         return {}
     wrong = [(run, question.id) for run in runs for question in run.benchmark.questions if _is_wrong(run, question.id)]
     right = await _by_rule(runs[0], {question for _, question in wrong})
-    return {question + run.suffix: _told(run, question, right.get(question)) for run, question in wrong}
+    rules = [step for step in STEPS if runs[0].reader.fields(step).get("by") == "rules"]
+    return {
+        question + run.suffix: _told(run, question, right.get(question), rules, verified) for run, question in wrong
+    }
 
 
 def _is_wrong(run: Run, question: str) -> bool:
     return run.question(question).gold is not None and not outcome_of(run, question).correct
 
 
-def _told(run: Run, question: str, oracle: Mapping[str, Any] | None) -> Told:
+def _told(run: Run, question: str, oracle: Mapping[str, Any] | None, rules: Sequence[str], verified: bool) -> Told:
     try:
-        fault = attribute(trace_of(run, question).to_json(), oracle)
+        fault = attribute(trace_of(run, question).to_json(), oracle, rules, verified=verified)
     except (KeyError, ValueError, TypeError, RectomError):  # a trace that cannot be compared is no reason to fail
         fault = None
     return Told(fault, oracle)
 
 
 async def _by_rule(run: Run, questions: set[str]) -> dict[str, Mapping[str, Any]]:
-    """The rules' traces of some questions, as far as they come to an answer."""
+    """The rules' traces of the questions that they can read; the final state need not answer them."""
     if not questions or run.benchmark.task not in READ:
         return {}
     benchmark = _cut(run.benchmark, questions)
@@ -68,7 +73,7 @@ async def _by_rule(run: Run, questions: set[str]) -> dict[str, Mapping[str, Any]
     return {
         question: {name: trace[name] for name in _KEPT}
         for question, trace in traces.items()
-        if not trace["failure"] and trace["predicted"] is not None
+        if not trace["failure"] or trace["failure"]["step"] == "answer"
     }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,20 @@ import pytest
 
 from cache import Store
 from flows import oracle
+from flows.evaluate import Evaluated
+from flows.pipeline import pipeline, run_plainly, shards
+from rectom.benchmarks.base import Benchmark
 from rectom.errors import DataError
+from rectom.events import Event
+from rectom.reader.base import STEPS, SharedReader
+from rectom.reader.tomi import TomiReader
 from rectom.results.folder import RunFolder
+from rectom.story import Story
+from tasks.run import Run, running
+from tests import cases
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import Lab, serving, write_stories
+from tests.method_cases import TOMI
 from tests.test_reader_rules import WRONG_LABELS
 
 #: The step that is answered wrongly, the settings in which it is asked, and what it is called where it is at fault.
@@ -152,3 +164,116 @@ def test_a_page_knows_what_went_wrong(lab: Lab) -> None:
     (first, *_) = [trace for trace in lab.traces(done).values() if trace["fault"]]
     assert json.loads(json.dumps(first["fault"]))["expected"].startswith("World → ")
     assert folder.trace(first["id"])["oracle"]["chain"] != first["chain"]
+
+
+def wrong_of(lab: Lab, done: Evaluated) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The lines of the wrong answers of a run, each with its trace."""
+    traces = lab.traces(done)
+    return [(line, traces[line["id"]]) for line in lab.results(done) if not line["correct"]]
+
+
+def relabelled(data: Path, folder: Path) -> Path:
+    """The same stories, the first question with a wrong label."""
+    rows = json.loads(data.read_text())
+    first = rows["data"][0]
+    options = [option.partition(". ")[2] for option in first["choices"].split(", ")]
+    first["answer"] = next(option for option in options if option != first["answer"])
+    file = folder / "relabelled.json"
+    file.write_text(json.dumps(rows))
+    return file
+
+
+class Forgetful(FakeOpenAI):
+    """Reads nothing of where things are."""
+
+    def _reply(self, step: str, body: dict[str, Any]) -> Any:
+        reply = super()._reply(step, body)
+        for entry in reply["steps"] if step == "abstract" else ():
+            if "added_facts" in entry:
+                entry["added_facts"] = [fact for fact in entry["added_facts"] if not fact.startswith("in(")]
+        return reply
+
+
+def test_a_step_by_rule_that_fails_is_put_down_to_what_it_was_given(tmp_path: Path) -> None:
+    with serving(Forgetful()) as server:
+        lab = Lab(tmp_path, write_stories(tmp_path), server)
+        done = lab.run(readers={"answer": "rules"})
+    found = wrong_of(lab, done)
+    assert "answer" in {line["failed_step"] for line, _ in found}
+    assert {(line["fault"], trace["fault"]["by"]) for line, trace in found} == {("abstraction", "oracle")}
+
+
+def test_where_the_rules_give_the_same_answer_the_label_is_told(tmp_path: Path, lab: Lab) -> None:
+    lab.data = relabelled(lab.data, tmp_path)
+    done = lab.run()
+    ((line, trace),) = wrong_of(lab, done)
+    assert line["fault"] == "label"
+    assert (trace["fault"]["found"], trace["fault"]["expected"]) == (line["predicted"], line["gold"])
+
+
+# Texts that no rule reads.
+
+
+class Careless(FakeOpenAI):
+    """Judges at first that everyone learns of every event; told what is wrong with that, judges right."""
+
+    def _reply(self, step: str, body: dict[str, Any]) -> Any:
+        reply = super()._reply(step, body)
+        first = step == "observe_events" and len(body["messages"]) == 2
+        return dict.fromkeys(reply, "observable") if first else reply
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_without_an_oracle_the_first_violation_serves(
+    verify: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = cases.benchmark("story")
+    monkeypatch.setattr("flows.evaluate.load_benchmark", lambda _settings: benchmark)
+    with serving(Careless(wrong="answer")) as server:
+        lab = Lab(tmp_path, tmp_path, server)
+        done = lab.run(verify=verify)
+    found = [(line, trace) for line, trace in wrong_of(lab, done) if not line["failed_step"]]
+    assert all(trace["oracle"] is None for _, trace in found)
+    assert {line["fault"] for line, _ in found} == ({"event observability", ""} if verify else {""})
+    for _, trace in found:
+        violated = [call["fault"] for call in trace["calls"] if call["fault"]]
+        fault = trace["fault"]
+        assert (fault is not None) == (verify and bool(violated))
+        if fault:
+            assert (fault["by"], fault["found"]) == ("verify", violated[0])
+            assert f"event {fault['line']} does not reach {fault['who']}" in fault["found"]
+
+
+# ToMi.
+
+
+class Unread(TomiReader):
+    """Cannot tell one line from another."""
+
+    async def abstract(self, story: Story) -> tuple[Event, ...]:
+        events = await super().abstract(story)
+        return (*events[:5], events[0], *events[6:])
+
+
+def of_tomi() -> Benchmark:
+    questions = tuple(replace(question, id=f"q{number}") for number, (_, question, _) in enumerate(TOMI))
+    golds = ("drawer", "cup", "cup", "cup")
+    told = tuple(replace(question, gold=gold) for question, gold in zip(questions, golds, strict=True))
+    return Benchmark("tomi", "test", (TOMI[0][0],), told, task="tomi")
+
+
+@pytest.mark.parametrize(
+    ("reader", "faults"),
+    [(TomiReader(), {}), (Unread(), {"q0": ("abstraction", 6, None)})],
+)
+def test_the_rules_read_tomi(reader: TomiReader, faults: dict[str, Any], tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        run = Run(of_tomi(), SharedReader(dict.fromkeys(STEPS, reader)), store, dry=True)
+
+        async def read() -> dict[str, Any]:
+            with running(run):
+                await pipeline(shards(run), run_plainly)
+            return dict(await oracle.told([run]))
+
+        found = asyncio.run(read())
+    assert {name: (one.fault.step, one.fault.line, one.fault.who) for name, one in found.items()} == faults

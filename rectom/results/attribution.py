@@ -1,28 +1,25 @@
 """Where a wrong answer went wrong: the first step of the model's that differs from the rule reader's.
 
 Steps are compared in the order of Algorithm 1, and by what they do: events by the states that they lead to, questions
-by the object that they ask for. Perspectives are compared along the chain, outermost first, so that what a nested one
+by the objects that they name. Perspectives are compared along the chain, outermost first, so that what a nested one
 only took over is put down to the one that it came from; within a perspective the earliest step of the story counts, and
-at one step what is seen of the state before what is learnt of the event, and both before the belief.
+at one step what is seen of the state before what is learnt of the event, and both before the belief. What follows from
+a fact that an event states without need, since it held already, is put down to the abstraction.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from rectom.codec import events_from_json, is_history, states_from_json
-from rectom.errors import StoryError
-from rectom.events import Event
-from rectom.facts import State, printed
-from rectom.grammar import read_question
-from rectom.perspective import build_global
+from rectom.codec import is_history
 from rectom.results.outcome import Outcome
 
 #: The steps that can be at fault, in the order of Algorithm 1. `update` is Eq. 1 where a model applies it; `label`
-#: says that every step agrees with the rules, which do not reach the label.
+#: says that the rules give the same answer, so that no step is to blame that it is not the label.
 FAULTS: Final = (
     "abstraction",
     "update",
@@ -53,8 +50,15 @@ _STEPS: Final = {
     "answer_history": "answer",
 }
 
-#: So many facts of a state are told of those that differ.
-_TOLD: Final = 4
+#: So many facts of a change are told.
+_TOLD: Final = 6
+
+#: What a reduced question may ask for besides objects.
+_BEGINNING: Final = "beginning"
+
+#: Where the words of a check (see `rectom.reader.verify`) say what they are about.
+_LINE: Final = re.compile(r"(?:line|state|event) (\d+)\b")
+_WHO: Final = re.compile(r"does not (?:reach (.+?), who|place (.+?) in )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +82,26 @@ class Fault:
         return asdict(self)
 
 
-def attribute(trace: Mapping[str, Any], oracle: Mapping[str, Any] | None) -> Fault | None:
+def attribute(
+    trace: Mapping[str, Any],
+    oracle: Mapping[str, Any] | None,
+    by_rule: Collection[str] = (),
+    *,
+    verified: bool = False,
+) -> Fault | None:
     """Where the wrong answer of a trace went wrong; None if nothing tells.
 
-    `oracle` is the rules' trace of the same question. Both are as `Trace.to_json` writes them.
+    `oracle` is the rules' trace of the same question, None where they cannot read it. Both are as `Trace.to_json`
+    writes them. `by_rule` are the steps that the run gave to rules, too: if one failed, it was for what it was given.
+    `verified` tells whether the replies were checked, so that without an oracle what a check found can serve.
     """
-    if trace.get("failure"):
-        return _failed(trace["failure"])
+    failure = trace.get("failure")
+    failed = _failed(failure) if failure else None
+    if failure and not (oracle and failure["step"] in by_rule):
+        return failed
     if oracle is None:
-        return _violated(trace.get("calls") or ())
-    return next(_differences(trace, oracle), None)
+        return _violated(trace.get("calls") or ()) if verified else None
+    return next(_differences(trace, oracle), failed)
 
 
 def fault_rows(outcomes: Sequence[Outcome]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
@@ -109,116 +123,171 @@ def _failed(failure: Mapping[str, str]) -> Fault | None:
     return Fault(step, failure["why"], "a usable reply", by="failure") if step else None
 
 
-def _violated(calls: Iterable[Mapping[str, Any]]) -> Fault | None:
+def _violated(calls: Sequence[Mapping[str, Any]]) -> Fault | None:
     """The first reply in which a check found something wrong."""
+    whole = sum(call["step"] == "abstract" and not call["repair"] for call in calls) == 1
     for call in calls:
         if call.get("fault") and call["step"] in _STEPS:
-            return Fault(_STEPS[call["step"]], str(call["fault"]), "a reply without that", by="verify")
+            words = str(call["fault"])
+            # Of a story that was read in windows a check counts the lines of its window.
+            line = _LINE.search(words) if whole or call["step"] != "abstract" else None
+            who = _WHO.search(words)
+            place = int(line[1]) if line else None, who[1] or who[2] if who else None
+            return Fault(_STEPS[call["step"]], words, "a reply without that", *place, by="verify")
     return None
 
 
+#: Facts as they are printed: equal facts are equal texts.
+Facts: TypeAlias = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """What an event does: what happens, and what of the world comes and goes by Eq. 1."""
+
+    occurrence: str | None
+    came: Facts
+    went: Facts
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is asked who learns of it: of a communication, an entry, an exit."""
+        return bool(self.occurrence) or any(fact.startswith("in_room(") for fact in self.came | self.went)
+
+    def __bool__(self) -> bool:
+        return bool(self.occurrence or self.came or self.went)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """The events of a trace: what each does, and at which lines the rules state other facts to the same effect."""
+
+    effects: tuple[_Effect, ...]
+    otherwise: tuple[Fault, ...]
+
+    def up_to(self, line: int) -> Fault | None:
+        """The first of those lines, if it is no later than another."""
+        return next((fault for fault in self.otherwise if (fault.line or 0) <= line), None)
+
+
 def _differences(trace: Mapping[str, Any], oracle: Mapping[str, Any]) -> Iterator[Fault]:
-    """What differs, in the order of Algorithm 1."""
-    events, right = (events_from_json(one.get("events") or ()) for one in (trace, oracle))
-    yield from _abstraction(events, right)
-    yield from _world(trace.get("world"), events)
-    if trace.get("chain") != oracle.get("chain"):
-        yield Fault("chain", _chain(trace.get("chain")), _chain(oracle.get("chain")))
-        return  # perspectives along another chain are others
-    yield from _perspectives(trace, oracle, events)
-    if not _ask_the_same(trace.get("reduced") or "", oracle.get("reduced") or ""):
-        yield Fault("reduction", str(trace.get("reduced")), str(oracle.get("reduced")))
-    if trace.get("predicted") != oracle.get("predicted"):
-        # What was stated once more than the rules do changes no state, but may change what is seen of it.
-        yield from _deltas(events, right)
-        yield Fault("answer", str(trace.get("predicted")), str(oracle.get("predicted")))
-    yield Fault("label", str(trace.get("predicted")), str(trace.get("gold")))
+    """What differs, in the order of Algorithm 1, as far as the trace came: what comes first explains the rest."""
+    predicted, right, gold = trace.get("predicted"), oracle.get("predicted"), trace.get("gold")
+    label = Fault("label", str(predicted), str(gold))
+    if predicted is not None and predicted == right != gold:
+        yield label
+    events, by_rule = trace.get("events") or (), oracle.get("events") or ()
+    effects = _effects(events)
+    yield from _abstraction(effects, _effects(by_rule))
+    yield from _world(trace.get("world"), effects)
+    if trace.get("chain") is not None and trace["chain"] != oracle["chain"]:
+        yield Fault("chain", _chain(trace["chain"]), _chain(oracle["chain"]))
+    stated = _Stated(effects, tuple(_stated_otherwise(events, by_rule)))
+    for found, expected in zip(trace.get("perspectives") or (), oracle.get("perspectives") or (), strict=False):
+        yield from (_history if is_history(found) else _perspective)(found, expected, stated)
+    reduced, asked = trace.get("reduced"), oracle["reduced"]
+    things = {thing for event in by_rule for thing in _things(event)}
+    if reduced is not None and _named(reduced, things) != _named(asked, things):
+        yield Fault("reduction", reduced, asked)
+    if predicted is not None:
+        yield label if right in {predicted, None} else Fault("answer", predicted, str(right))
 
 
-def _abstraction(events: Sequence[Event], right: Sequence[Event]) -> Iterator[Fault]:
-    worlds = (build_global(one).states for one in (events, right))
-    for line, (found, expected, state, world) in enumerate(zip(events, right, *worlds, strict=True), 1):
-        if state != world or found.occurrence != expected.occurrence:
-            yield Fault("abstraction", str(found), str(expected), line)
+def _effects(events: Iterable[Mapping[str, Any]]) -> tuple[_Effect, ...]:
+    """Eq. 1 along settled events."""
+    state, effects = Facts(), []
+    for event in events:
+        now = (state - {*event.get("removed", ())}) | {*event.get("added", ())}
+        effects.append(_Effect(event.get("occurrence"), now - state, state - now))
+        state = now
+    return tuple(effects)
 
 
-def _deltas(events: Sequence[Event], right: Sequence[Event]) -> Iterator[Fault]:
-    for line, (found, expected) in enumerate(zip(events, right, strict=True), 1):
+def _abstraction(effects: Sequence[_Effect], right: Sequence[_Effect]) -> Iterator[Fault]:
+    for line, (found, expected) in enumerate(zip(effects, right, strict=False), 1):
         if found != expected:
-            yield Fault("abstraction", str(found), str(expected), line)
+            yield Fault("abstraction", _event(found), _event(expected), line)
 
 
-def _world(world: Mapping[str, Any] | None, events: Sequence[Event]) -> Iterator[Fault]:
+def _stated_otherwise(events: Iterable[Mapping[str, Any]], right: Iterable[Mapping[str, Any]]) -> Iterator[Fault]:
+    for line, both in enumerate(zip(events, right, strict=False), 1):
+        found, expected = (
+            _Effect(one.get("occurrence"), Facts(one.get("added", ())), Facts(one.get("removed", ()))) for one in both
+        )
+        if found != expected:
+            yield Fault("abstraction", _event(found), _event(expected), line)
+
+
+def _world(world: Mapping[str, Any] | None, effects: Sequence[_Effect]) -> Iterator[Fault]:
     """Where the states of the world are not those of Eq. 1 along the model's own events."""
     if world is None or is_history(world):
         return
-    for line, (found, expected) in enumerate(zip(states_from_json(world), build_global(events).states, strict=True), 1):
-        if found != expected:
-            yield Fault("update", *_apart(found, expected), line)
+    for line, (found, effect) in enumerate(zip(_changes(world), effects, strict=False), 1):
+        if found != (effect.came, effect.went):
+            yield Fault("update", _signed(*found), _signed(effect.came, effect.went), line)
 
 
-def _perspectives(trace: Mapping[str, Any], oracle: Mapping[str, Any], events: Sequence[Event]) -> Iterator[Fault]:
-    both = zip(trace.get("perspectives") or (), oracle.get("perspectives") or (), strict=False)
-    for found, expected in both:
-        yield from (_history(found, expected) if is_history(found) else _perspective(found, expected, events))
+def _history(found: Mapping[str, Any], expected: Mapping[str, Any], stated: _Stated) -> Iterator[Fault]:
+    for line, effect in enumerate(stated.effects, 1):
+        seen, visible = (bool(one["events"][line - 1]) for one in (found, expected))
+        if effect and seen != visible:
+            yield Fault("event observability", _learnt(seen), _learnt(visible), line, found["chain"][-1])
 
 
-def _history(found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[Fault]:
-    for line, (seen, visible) in enumerate(zip(found["events"], expected["events"], strict=True), 1):
-        if bool(seen) != bool(visible):
-            yield Fault("event observability", _noticed(seen), _noticed(visible), line, _holder(found))
-
-
-def _perspective(found: Mapping[str, Any], expected: Mapping[str, Any], events: Sequence[Event]) -> Iterator[Fault]:
-    who, states = _holder(found), (states_from_json(found), states_from_json(expected))
-    for line, event in enumerate(events, 1):
+def _perspective(found: Mapping[str, Any], expected: Mapping[str, Any], stated: _Stated) -> Iterator[Fault]:
+    who = found["chain"][-1]
+    changes = zip(_changes(found), _changes(expected), strict=True)
+    for line, (effect, (change, right)) in enumerate(zip(stated.effects, changes, strict=True), 1):
         place = line - 1
-        seen, visible = found["vantage"][place], expected["vantage"][place]
-        if seen != visible:
-            yield Fault("state observability", _from(seen), _from(visible), line, who)
-        heard, audible = found["events"][place], expected["events"][place]
-        if bool(heard) != bool(audible):
-            yield Fault("event observability", _noticed(heard), _noticed(audible), line, who)
-        believed, right = states[0][place], states[1][place]
-        if believed != right:
-            step = "revision" if event.proposition and not event.is_said_aloud else "update"
-            yield Fault(step, *_apart(believed, right), line, who)
+        if found["vantage"][place] != expected["vantage"][place]:
+            seen, visible = (_from(one["vantage"][place]) for one in (found, expected))
+            yield Fault("state observability", seen, visible, line, who)
+        learnt, told = (bool(one["events"][place]) for one in (found, expected))
+        if effect and learnt != told:
+            # Other events are learnt of by looks at what they change: nobody is asked about them.
+            judged = Fault("event observability", _learnt(learnt), _learnt(told), line, who)
+            yield judged if effect.is_judged else stated.up_to(line) or judged
+        if change != right:
+            step = "revision" if effect.occurrence else "update"
+            changed = Fault(step, _signed(*change), _signed(*right), line, who)
+            yield changed if effect.occurrence else stated.up_to(line) or changed
 
 
-def _holder(perspective: Mapping[str, Any]) -> str:
-    return str(perspective["chain"][-1]) if perspective["chain"] else "World"
+def _changes(perspective: Mapping[str, Any]) -> Iterator[tuple[Facts, Facts]]:
+    """What comes and goes at each step. As long as that is the same in two perspectives, their states are."""
+    for added, removed in perspective["deltas"]:
+        yield Facts(added), Facts(removed)
 
 
-def _chain(names: Sequence[str] | None) -> str:
-    return " → ".join(["World", *(names or ())])
+def _things(event: Mapping[str, Any]) -> list[str]:
+    """The objects that an event is about."""
+    return re.findall(r"\bin\(([^,()]+),", " ".join([event.get("occurrence") or "", *event.get("added", ())]))
 
 
-def _ask_the_same(one: str, other: str) -> bool:
-    """Whether two reduced questions ask for the same: by the object, or by the words where no grammar reads one."""
-    try:
-        return read_question(one) == read_question(other)
-    except StoryError:
-        return _words(one) == _words(other)
+def _named(question: str, things: Iterable[str]) -> frozenset[str]:
+    """The objects that a question asks for, and whether for the beginning: however it is worded."""
+    words = re.findall(r"[\w'-]+", question.lower().replace("_", " "))
+    spoken = f" {' '.join(words)} "
+    return frozenset(name for name in (*things, _BEGINNING) if f" {name.lower().replace('_', ' ')} " in spoken)
 
 
-def _words(question: str) -> list[str]:
-    return question.lower().strip(" ?.").split()
+def _chain(names: Sequence[str]) -> str:
+    return " → ".join(["World", *names])
 
 
-def _apart(found: State, expected: State) -> tuple[str, str]:
-    """The facts that only one of two states has."""
-    return _some(found - expected), _some(expected - found)
+def _event(effect: _Effect) -> str:
+    changes = [_signed(effect.came, effect.went)] if effect.came or effect.went or not effect.occurrence else []
+    return " ".join([*filter(None, [effect.occurrence]), *changes])
 
 
-def _some(facts: State) -> str:
-    told = printed(facts)
-    more = " …" if len(told) > _TOLD else ""
-    return (", ".join(told[:_TOLD]) or "nothing else") + more
+def _signed(came: Facts, went: Facts) -> str:
+    signs = [*(f"+{fact}" for fact in sorted(came)), *(f"-{fact}" for fact in sorted(went))]
+    return " ".join([*signs[:_TOLD], *["…"][: len(signs) > _TOLD]]) or "nothing"
 
 
 def _from(room: str | None) -> str:
     return f"observed from {room}" if room else "not observed"
 
 
-def _noticed(observed: object) -> str:
+def _learnt(observed: bool) -> str:
     return "observed" if observed else "not observed"

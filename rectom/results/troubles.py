@@ -53,8 +53,8 @@ def faults_sheet(grid: Grid, out: Path) -> Sheet | None:
     columns = (*(Column("-" if order is None else f"Order {order}") for order in orders), Column("All"))
     rows = tuple(row for run, folder in told for row in _fault_rows(run, _page(folder, out), orders))
     note = (
-        "The first step of the model's that differs from the rule reader's, or that violates a check. Failed answers "
-        "are not counted here."
+        "The first step of the model's that differs from the rule reader's, that failed, or that violates a check; "
+        "`label` where the rules give the same answer."
     )
     return (
         Sheet("faults", "Wrong answers by the step at fault", ("Run", "Step"), columns, rows, (note,)) if rows else None
