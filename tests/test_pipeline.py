@@ -342,12 +342,12 @@ def test_the_ablations_share_every_stage_that_they_leave_as_it_is(
 #: What the keys of the full method's results come to, by reader: a stage's changes with its version, and only then.
 KEYS = {
     "fake": {
-        "abstraction": "d9d5b93481e9c570",
+        "abstraction": "16472fdb0d7e3708",
         "global_state": "135e47dc9fc4482c",
-        "questions": "b27cac59f0d67a43",
-        "observability": "f9724074652b2aab",
-        "completion": "2d61e4b97c0874aa",
-        "answering": "557981e99a282053",
+        "questions": "3f613f1dbe83b56e",
+        "observability": "4e11e3ea8d5318b4",
+        "completion": "9deefffc5c4c15c3",
+        "answering": "0fd00eef25e6f5fd",
     },
     "rules": {
         "abstraction": "2a673dd32121d91a",
