@@ -95,7 +95,7 @@ def benchmark_of(settings: Settings, shared: Shared | None) -> Benchmark:
     """The benchmark of a run; runs side by side read it once. Raises as `load_benchmark` does."""
     if shared is None:
         return load_benchmark(settings)
-    asked = (settings.benchmark, settings.subset, settings.data, settings.permuted, settings.seed, settings.limit)
+    asked = (settings.benchmark, settings.named_subset, settings.data, settings.seed, settings.limit)
     if asked not in shared.benchmarks:
         shared.benchmarks[asked] = load_benchmark(settings)
     return shared.benchmarks[asked]
@@ -106,6 +106,7 @@ def load_benchmark(settings: Settings) -> Benchmark:
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
     # Before the cut, since all questions about a story say whom it is about.
     benchmark = permute(benchmark, settings.permuted, settings.seed)
+    benchmark = benchmark.drawn(settings.stories, settings.seed) if settings.stories else benchmark
     return benchmark.first(settings.limit) if settings.limit else benchmark
 
 
@@ -288,8 +289,9 @@ def _unpermuted(settings: Settings, described: Mapping[str, Any]) -> Mapping[str
     """The line of a finished run that differs from this one in nothing but the permutation."""
     if not settings.permuted:
         return None
-    wanted = {**described, "benchmark": f"{settings.benchmark}/{settings.subset}"}
-    for file in sorted(settings.runs.glob(f"{settings.benchmark}-{settings.subset}.*/manifest.json")):
+    subset = replace(settings, permuted=()).named_subset
+    wanted = {**described, "benchmark": f"{settings.benchmark}/{subset}"}
+    for file in sorted(settings.runs.glob(f"{settings.benchmark}-{subset}.*/manifest.json")):
         manifest = RunFolder(file.parent).before() or {}
         if manifest.get("settings", {}) | {"data": wanted["data"]} == wanted and manifest.get("summary"):
             summary: Mapping[str, Any] = manifest["summary"]

@@ -37,6 +37,7 @@ import click
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from flows.commands.run import command as run
+from flows.local import LOCAL
 from flows.options import settings_from
 from flows.settings import MODEL, OFF, Settings
 from rectom.errors import RectomError, SettingsError
@@ -153,7 +154,7 @@ def _cells(told: _File, file: Path, cache: Path, runs: Path, more: Mapping[str, 
         for entry in entries:
             options |= entry.options
         cell = Cell(
-            model.label or str(options.get("model", "rules")),
+            model.label or _model(str(options.get("model", "rules"))),
             method.label or _method(method.options),
             benchmark.label or str(options.get("benchmark")),
             setting.label or _setting(setting.options),
@@ -163,6 +164,11 @@ def _cells(told: _File, file: Path, cache: Path, runs: Path, more: Mapping[str, 
             priority = sum(entry.priority for entry in entries)
             command = _command(file, cell, {**options, **more})
             yield Planned(cell, _settings(file, cell, command, cache, runs), command, priority)
+
+
+def _model(name: str) -> str:
+    """What a model without a label is called; one from a file by the file's name."""
+    return Path(name).stem if name.startswith(LOCAL) else name
 
 
 def _method(options: Mapping[str, Any]) -> str:

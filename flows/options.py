@@ -20,7 +20,7 @@ from flows.tolerance import Tolerance
 from rectom.benchmarks.registry import adapter
 from rectom.errors import SettingsError
 from rectom.llm.budget import Budget
-from rectom.llm.catalogue import DeclaredSampling, Provider, catalogue, read_prices
+from rectom.llm.catalogue import DeclaredLimits, DeclaredSampling, Provider, catalogue, read_prices
 from rectom.llm.request import Sampling
 from rectom.methods.registry import BUILT_IN
 from rectom.rules import PRESETS
@@ -128,7 +128,12 @@ _RUNNING = (
         type=click.Choice(PERMUTABLE),
         help="Exchange the order of options, names or containers; repeatable.",
     ),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of what --permute exchanges."),
+    click.option(
+        "--stories", type=click.IntRange(1), help="Only N stories, drawn at random, with all their questions."
+    ),
+    click.option(
+        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of what --permute and --stories draw."
+    ),
     click.option("--limit", type=click.IntRange(1), help="Only the first N questions."),
     click.option("--shard", type=click.IntRange(1), help="Stories a shard; chosen by their number by default."),
     click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Answers to each question."),
@@ -173,9 +178,11 @@ def settings_from(options: dict[str, Any]) -> Settings:
         subset=subset or adapter(benchmark).default,
         permuted=tuple(kind for kind in PERMUTABLE if kind in options.get("permuted", ())),
         seed=options.get("seed", 0),
+        stories=options.get("stories"),
         data=options.get("data"),
         method=options.get("method", RECTOM),
-        model=options["model"],
+        # A file's place on this machine is nothing that a result tells of.
+        model=provider.name if options["model"].startswith(LOCAL) else options["model"],
         served_as=provider.name,
         identity=options["model_identity"] or provider.identity,
         revision=options["model_revision"] or provider.revision,
@@ -207,8 +214,13 @@ def _provider(model: str) -> Provider:
     if model.startswith(LOCAL):
         file = Path(model.removeprefix(LOCAL)).expanduser()
         name = Serving(file).name
-        sampling = DeclaredSampling(temperature=0.0)
-        return Provider(name=name, revision=revision(file), structured="json_schema", sampling=sampling)
+        return Provider(
+            name=name,
+            revision=revision(file),
+            structured="json_schema",
+            sampling=DeclaredSampling(temperature=0.0),
+            limits=DeclaredLimits(concurrency=_SLOTS),
+        )
     return catalogue().get(model) or Provider(name=model, sampling=DeclaredSampling(temperature=0.0))
 
 

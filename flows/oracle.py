@@ -21,6 +21,9 @@ READ: Final = frozenset({"hitom", "tomi"})
 #: What of the rules' trace is kept beside the model's.
 _KEPT: Final = ("chain", "reduced", "events", "world", "perspectives", "final", "predicted")
 
+#: What cannot be read or compared is no reason for a run to fail at its end.
+_UNREADABLE: Final = (LookupError, ValueError, TypeError, AttributeError, RectomError)
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -53,7 +56,7 @@ def _is_wrong(run: Run, question: str) -> bool:
 def _told(run: Run, question: str, oracle: Mapping[str, Any] | None, rules: Sequence[str], verified: bool) -> Told:
     try:
         fault = attribute(trace_of(run, question).to_json(), oracle, rules, verified=verified)
-    except (KeyError, ValueError, TypeError, RectomError):  # a trace that cannot be compared is no reason to fail
+    except _UNREADABLE:
         fault = None
     return Told(fault, oracle)
 
@@ -67,13 +70,13 @@ async def _by_rule(run: Run, questions: set[str]) -> dict[str, Mapping[str, Any]
     try:
         with running(oracle):
             await pipeline(shards(oracle), run_plainly)
-    except RectomError:
+    except _UNREADABLE:
         return {}
-    traces = {question: trace_of(oracle, question).to_json() for question in questions}
+    traces = {question: trace_of(oracle, question) for question in questions}
     return {
-        question: {name: trace[name] for name in _KEPT}
+        question: {name: getattr(trace, name) for name in _KEPT}
         for question, trace in traces.items()
-        if not trace["failure"] or trace["failure"]["step"] == "answer"
+        if not trace.failure or trace.failure["step"] == "answer"
     }
 
 

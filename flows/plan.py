@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from rectom.benchmarks.base import Benchmark
 from rectom.errors import RectomError
 from rectom.llm.rehearsal import IN_WORDS, Rehearsal, Wanted
 from rectom.llm.reply import Usage
+from rectom.methods.registry import chosen
 from rectom.reader.base import SharedReader
 from rectom.reader.rehearsed import rehearsed
 from rectom.results.folder import RunFolder
@@ -35,8 +36,8 @@ IN_WORDS_TOKENS: Final = 250
 IN_JSON_TOKENS: Final = 100
 
 
-#: Settings that say which model is asked, and how it draws: they change no prompt.
-_OF_MODELS: Final = ("model", "identity", "revision", "temperature", "top_p", "top_k", "max_tokens")
+#: Settings that say which model is asked, and how it draws: they change no prompt, but what replies are kept by.
+_OF_MODELS: Final = ("identity", "revision", "temperature", "top_p", "top_k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Planner:
     shared: Shared
     retry: bool = False
     _counted: set[str] = field(default_factory=set)
+    _steps: dict[str, str] = field(default_factory=dict)
     _heard: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(dict))
     _rehearsed: dict[str, tuple[int, dict[str, Wanted]]] = field(default_factory=dict)
 
@@ -81,41 +83,48 @@ class Planner:
     async def _of(self, planned: Planned, benchmark: Benchmark) -> Estimate:
         settings, questions = planned.settings, len(benchmark.questions)
         manifest = RunFolder(settings.runs / settings.run_name(benchmark.digest)).before()
-        failed = (manifest or {}).get("summary", {}).get("failed", 0) if self.retry else 0
-        if manifest and not failed and up_to_date(manifest, settings, benchmark, self.shared.store):
+        failed = (manifest or {}).get("summary", {}).get("failed", 0)
+        again = settings.forced or ((self.retry or settings.retry_failed) and failed)
+        if manifest and not again and up_to_date(manifest, settings, benchmark, self.shared.store):
             return Estimate(planned.cell, FINISHED, questions, money=Decimal())
         if not settings.asks_a_model():
             return Estimate(planned.cell, WAITING, questions, money=Decimal())
         held, wanted = await self._asked(settings, benchmark)
-        model = digest([settings.model_id().declared, settings.fields().get("revision")])
+        fields = settings.fields()
+        model = digest([fields[name] for name in _OF_MODELS])
         new = {key: one for key, one in wanted.items() if (model + key) not in self._counted}
         self._counted |= {model + key for key in new}
-        return self._priced(planned, questions, held, list(new.values()))
+        return self._priced(planned, questions, held, new)
 
     async def _asked(self, settings: Settings, benchmark: Benchmark) -> tuple[int, dict[str, Wanted]]:
         """How many replies of a run the store has, and the requests that would be sent, by key.
 
-        As long as the store is empty all models are asked the same, which is found out once.
+        As long as the store is empty all models are asked the same, which is found out once, of a model without a name.
         """
         if self.shared.store.count()["reply"]:
             return await self._rehearse(settings, benchmark)
-        alike = digest({**settings.fields(), "data": benchmark.digest, **dict.fromkeys(_OF_MODELS)})
+        sampling = replace(settings.sampling, temperature=None, top_p=None, top_k=None)
+        nameless = replace(settings, model="any", served_as="", identity=None, revision="", sampling=sampling)
+        alike = digest({**nameless.fields(), "data": benchmark.digest})
         if alike not in self._rehearsed:
-            self._rehearsed[alike] = await self._rehearse(settings, benchmark)
+            self._rehearsed[alike] = await self._rehearse(nameless, benchmark)
         return self._rehearsed[alike]
 
     async def _rehearse(self, settings: Settings, benchmark: Benchmark) -> tuple[int, dict[str, Wanted]]:
         """The same, by going through the run."""
         client = Rehearsal(StoredReplies(self.shared.store), replay_failures=not settings.retry_failed)
-        held: dict[str, Any] = {}
+        calls: list[Mapping[str, Any]] = []
         for number in range(settings.samples):
             run = self._run(settings, benchmark, client, settings.draw + number)
             with running(run):
                 await pipeline(shards(run, settings.shard), run_plainly, answers_only=run.method is not None)
-            calls = [call for result in run.results.values() for call in result.calls]
-            held |= {call["key"]: call for call in calls if call["source"] == "cached" or call["completion"]}
-        for call in held.values():
-            self._heard[call["step"]][call["key"]] = call["completion"]
+            calls += [call for result in run.results.values() for call in result.calls]
+        held = {call["key"]: call for call in calls if call["source"] == "cached" or call["completion"]}
+        # Methods have steps of one name that ask for replies of several forms.
+        prompts = "" if settings.is_rectom else chosen(settings.method)[0].prompts
+        self._steps |= {call["key"]: f"{prompts}/{call['step']}" for call in calls}
+        for key, call in held.items():
+            self._heard[self._steps[key]][key] = call["completion"]
         return len(held), client.wanted
 
     def _run(self, settings: Settings, benchmark: Benchmark, client: Rehearsal, sample: int) -> Run:
@@ -129,19 +138,19 @@ class Planner:
         store, forced, again = self.shared.store, settings.forced, settings.retry_failed
         return Run(benchmark, reader, store, method, dry=True, forced=forced, retry_failed=again)
 
-    def _priced(self, planned: Planned, questions: int, held: int, wanted: Sequence[Wanted]) -> Estimate:
-        prompt = sum(-(-one.length // CHARACTERS) for one in wanted)
-        completion = sum(map(self._reply, wanted))
+    def _priced(self, planned: Planned, questions: int, held: int, wanted: Mapping[str, Wanted]) -> Estimate:
+        prompt = sum(-(-one.length // CHARACTERS) for one in wanted.values())
+        completion = sum(self._reply(key, one) for key, one in wanted.items())
         budget = planned.settings.budget
         prices = budget.prices
         money = prices.cost(Usage(prompt, completion), batch=budget.batch) if prices else None
-        currency = prices.currency if prices else ""
+        currency = prices.currency if prices and wanted else ""
         money = Decimal() if not wanted else money
         return Estimate(planned.cell, WAITING, questions, held, len(wanted), prompt, completion, money, currency)
 
-    def _reply(self, wanted: Wanted) -> int:
+    def _reply(self, key: str, wanted: Wanted) -> int:
         """How long a reply may be: as the replies to that step in the store are on the average."""
-        heard = self._heard.get(wanted.step)
+        heard = self._heard.get(self._steps.get(key, ""))
         usual = IN_WORDS_TOKENS if wanted.step == IN_WORDS else IN_JSON_TOKENS
         length = round(sum(heard.values()) / len(heard)) if heard else usual
         return min(length, wanted.max_tokens or length)

@@ -64,7 +64,8 @@ class Endpoint:
 class Settings:
     """What a run depends on, and where it is kept.
 
-    `permuted` is what is exchanged in the benchmark, by `seed`. `method` is RecToM or another, with its options
+    `permuted` is what is exchanged in the benchmark, by `seed`, and `stories` the number of stories that are drawn
+    from it, by the same seed; None for all. `method` is RecToM or another, with its options
     (`sc:n=5`). `model` is the name on the command line: a declared model, a name that the server knows, or `rules`
     for no model at all; `served_as` is what the server is asked for. `readers` gives single steps to `rules`, `model`
     or `either`. `update` says who applies Eq. 1, and `state` whether perspectives have states or are histories of
@@ -78,6 +79,7 @@ class Settings:
     subset: str = "400"
     permuted: tuple[str, ...] = ()
     seed: int = 0
+    stories: int | None = None
     data: Path | None = None
     method: str = RECTOM
     model: str = RULES
@@ -195,8 +197,9 @@ class Settings:
 
     @property
     def named_subset(self) -> str:
-        """The subset, with what is permuted in it: `400+names.7`."""
-        return "+".join([self.subset, *(f"{what}.{self.seed}" for what in self.permuted)])
+        """The subset, with what is permuted in it and how many stories of it are drawn: `400+names.7+stories.12.7`."""
+        drawn = [f"stories.{self.stories}"] if self.stories else []
+        return "+".join([self.subset, *(f"{what}.{self.seed}" for what in [*self.permuted, *drawn])])
 
     def run_name(self, data_digest: str) -> str:
         """The name given, or one that the same settings and data always get, so that a rerun takes the run up."""

@@ -134,6 +134,66 @@ async def test_every_call_is_noted_with_its_cost_and_its_source() -> None:
     assert Call(**call.to_json()) == call
 
 
+async def test_a_call_tells_what_was_wrong_with_its_reply_and_whether_it_answers_a_complaint() -> None:
+    plan = [says("I think it is Anne."), says(json.dumps({"chain": ["Bob"]})), says(GOOD)]
+    async with FaultServer(plan) as server, asking(server) as asker:
+        with recording() as calls:
+            await ask(asker)
+    assert [call.repair for call in calls] == [False, True, True]
+    first, *others = [call.fault for call in calls]
+    assert first.startswith("no JSON object in it")
+    assert others == ["it does not begin with Bob", ""]
+    assert [Call(**call.to_json()) for call in calls] == calls
+
+
+async def test_where_no_reply_was_usable_every_call_has_its_fault() -> None:
+    async with FaultServer([LENGTH], says(BAD)) as server, asking(server, repairs=2) as asker:
+        with recording() as calls, pytest.raises(StepFailure) as failed:
+            await ask(asker)
+    assert [call.repair for call in calls] == [False, True, True]
+    assert [call.outcome for call in calls] == ["truncated", "ok", "ok"]
+    assert "cut off" in calls[0].fault
+    assert [call.fault for call in calls[1:]] == ["chain.0: Input should be 'Anne' or 'Bob'"] * 2
+    assert failed.value.why.endswith(calls[-1].fault)
+
+
+async def test_a_fault_from_the_store_is_the_one_that_was_sent_for() -> None:
+    replies = MemoryReplies()
+    told = []
+    async with FaultServer([says(BAD)], says(GOOD)) as server:
+        for _ in range(2):
+            async with asking(server, replies=replies) as asker:
+                with recording() as calls:
+                    await ask(asker)
+            told.append([(call.repair, call.fault) for call in calls])
+    assert told[0] == told[1] == [(False, "chain.0: Input should be 'Anne' or 'Bob'"), (True, "")]
+
+
+async def test_a_long_fault_is_noted_by_its_beginning() -> None:
+    def refuse(_: Any) -> None:
+        raise ValueError("no, " + "x" * 5000)
+
+    async with FaultServer(usual=says(GOOD)) as server, asking(server, repairs=0) as asker:
+        with recording() as calls, pytest.raises(StepFailure):
+            await asker.ask("chain", schemas.chain(["Anne", "Bob"]), refuse, characters="Anne, Bob", question="Where?")
+    assert calls[0].fault == "no, " + "x" * 296
+
+
+async def test_words_that_nobody_parses_have_no_fault() -> None:
+    async with FaultServer([says("Well."), LENGTH]) as server, asking(server) as asker:
+        with recording() as calls:
+            await asker.tell("cot", "Think.", "Where?")
+            with pytest.raises(StepFailure):
+                await asker.tell("cot", "Think.", "Where then?")
+    assert [(call.outcome, call.repair, call.fault) for call in calls] == [("ok", False, ""), ("truncated", False, "")]
+
+
+def test_a_call_of_an_older_store_has_no_fault() -> None:
+    fields = Call("chain", "k", "sent", 1, 2, 0, 0, 0.5, "ok").to_json()
+    older = {name: value for name, value in fields.items() if name not in {"repair", "fault"}}
+    assert Call(**older).to_json() == {**fields, "repair": False, "fault": ""}
+
+
 async def test_outside_of_a_recording_nothing_is_noted_and_recordings_nest() -> None:
     async with FaultServer(usual=says(GOOD)) as server, asking(server) as asker:
         await ask(asker)

@@ -15,16 +15,19 @@ from flows.pipeline import pipeline, run_plainly
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.generate import Recipe
 from rectom.errors import StepFailure
-from rectom.events import NOTHING, Delta, Event, settle
+from rectom.events import NOTHING, Delta, Event, persistent, private_tell, settle
 from rectom.facts import Fact, in_room, inside, superseded
 from rectom.grammar import belief_question
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.rules import RuleReader
+from rectom.reader.tomi import TomiReader
+from rectom.reader.verify import check_abstraction, check_answer, check_learnt, check_presence
 from rectom.results.attribution import FAULTS, UNTOLD, Fault, attribute, fault_rows
 from rectom.results.outcome import Outcome
 from rectom.story import Question, Story, Vocabulary
 from tasks.run import Run, running
 from tests.conftest import generated, recipes
+from tests.method_cases import TOMI
 
 LINES = (
     "Anne, Bob and Cid entered the hall.",
@@ -222,6 +225,72 @@ def test_the_same_question_in_other_words_is_the_same(question: str, store: Stor
     assert fault == Fault("answer", "bag", "jar")
 
 
+@pytest.mark.parametrize(
+    ("question", "step"),
+    [
+        ("Where is the pen really?", "reduction"),
+        ("Where was the cup at the beginning?", "reduction"),
+        ("At the beginning, where was the pen?", "answer"),
+    ],
+)
+def test_a_question_about_the_beginning_asks_for_another_thing(question: str, step: str, store: Store) -> None:
+    story, asked, _ = TOMI[1]
+    benchmark = Benchmark("tomi", "test", (story,), (replace(asked, gold="cup"),), task="tomi")
+    oracle = read(store, benchmark, TomiReader())
+    found = attribute({**oracle, "reduced": question, "predicted": "drawer"}, oracle)
+    assert oracle["predicted"] == "cup"
+    assert found
+    assert found.step == step
+
+
+# Eq. 1 by a model.
+
+
+def test_a_state_of_the_world_that_does_not_follow_from_the_events(store: Store) -> None:
+    oracle = read(store, asking("Cid"), RuleReader())
+    trace = read(store, asking("Cid", gold="jar"), Err(says="bag"))
+    trace["world"]["deltas"][6] = [["in(ball,jar)"], []]
+    expected = Fault("update", "+in(ball,jar)", "+in(ball,jar) -in(ball,bag)", 7)
+    assert attribute(trace, oracle) == expected
+    # What follows from an event that was read otherwise is right as it stands.
+    missed = read(store, asking("Cid", gold="jar"), Err(events=stating(7, NOTHING)))
+    fault = attribute(missed, oracle)
+    assert fault
+    assert (fault.step, fault.line) == ("abstraction", 7)
+
+
+def test_what_differs_at_one_line_is_told_in_the_order_of_the_algorithm(store: Store) -> None:
+    """Cid's looks, then what he learnt of, then what he believes: each is told where nothing before it differs."""
+    oracle = read(store, asking("Anne"), RuleReader())
+    trace = read(store, asking("Anne", gold="tin"), Err(says="bag"))
+    (perspective,) = trace["perspectives"]
+    perspective["deltas"][9] = [[], []]
+    told = [attribute(trace, oracle)]
+    perspective["events"][9] = False
+    told.append(attribute(trace, oracle))
+    perspective["vantage"][9] = "hall"
+    told.append(attribute(trace, oracle))
+    assert [(fault.step, fault.line, fault.who) for fault in told if fault] == [
+        ("revision", 10, "Anne"),
+        ("event observability", 10, "Anne"),
+        ("state observability", 10, "Anne"),
+    ]
+    # All of which comes after a step of the story before it.
+    perspective["vantage"][8] = "hall"
+    fault = attribute(trace, oracle)
+    assert fault
+    assert fault.line == 9
+
+
+def test_a_long_change_is_told_in_part(store: Store) -> None:
+    fault = blamed(store, Err(events=stating(1, NOTHING), says="box"), "Bob")
+    assert fault == Fault("abstraction", "nothing", " ".join(f"+in_room({n},hall)" for n in ("Anne", "Bob", "Cid")), 1)
+    crowd = frozenset(in_room(name, "hall") for name in "ABCDEFGH")
+    fault = blamed(store, Err(events=stating(1, persistent(crowd)), says="box"), "Bob")
+    assert fault
+    assert fault.found == " ".join([*(f"+in_room({name},hall)" for name in "ABCDEF"), "…"])
+
+
 # What is no difference.
 
 
@@ -249,6 +318,42 @@ def test_nor_if_a_container_seems_to_stand_elsewhere_for_them(store: Store) -> N
     assert fault == Fault("abstraction", "+in(ball,box) +in_room(Dan,attic)", "+in_room(Dan,attic)", 3)
 
 
+def test_a_container_that_seems_to_stand_elsewhere_does_so_from_the_beginning(store: Store) -> None:
+    """Said once more when Dan enters the attic: so Anne, in the hall, seems not to have seen what was put there."""
+    lines = ("Anne entered the hall.", "The ball is in the box.", "Dan entered the attic.")
+    asked = Question("q", "s", belief_question(["Anne"], "ball"), CHOICES, "box", 1)
+    benchmark = Benchmark("hitom", "cotp", (Story("s", lines),), (asked,))
+    trace = read(store, benchmark, Err(events=also(3, inside("ball", "box"))))
+    fault = attribute({**trace, "predicted": "bag", "failure": None}, read(store, benchmark, RuleReader()))
+    assert fault == Fault("abstraction", "+in(ball,box) +in_room(Dan,attic)", "+in_room(Dan,attic)", 3)
+
+
+class Untold(TomiReader):
+    """Reads ToMi, and tells of no container where it stands."""
+
+    async def abstract(self, story: Story) -> tuple[Event, ...]:
+        told = []
+        for event in await super().abstract(story):
+            added = frozenset(fact for fact in event.delta.added if fact.predicate != "at")
+            told.append(replace(event, delta=replace(event.delta, added=added)))
+        return settle(told)
+
+
+def of_tomi(lines: Sequence[str], *chain: str) -> Benchmark:
+    """Where who is at the end of a chain of two thinks the pen is."""
+    text = "Where does {} think that {} searches for the pen?".format(*chain)
+    question = Question("q", "s", text, ("cup", "drawer"), "drawer", 2)
+    return Benchmark("tomi", "test", (Story("s", tuple(lines)),), (question,), task="tomi")
+
+
+def test_a_model_need_not_say_where_containers_stand(store: Store) -> None:
+    """The rules say it of a line that moves something, before a line tells it: the prompt does not ask for that."""
+    benchmark = of_tomi(TOMI[0][0].lines, "Bo", "Ann")
+    oracle, trace = (read(store, benchmark, reader) for reader in (TomiReader(), Untold()))
+    assert oracle["events"] != trace["events"]
+    assert attribute({**trace, "predicted": "drawer"}, oracle) == Fault("answer", "drawer", "cup")
+
+
 def test_a_belief_that_no_step_accounts_for_is_put_down_to_who_applies_eq_1(store: Store) -> None:
     trace = read(store, asking("Bob", gold="tin"), Err(events=also(7, in_room("Cid", "hall")), says="bag"))
     trace["perspectives"][0]["deltas"][4] = [[], []]
@@ -263,6 +368,17 @@ def test_a_label_that_the_rules_do_not_reach_is_no_fault_of_the_model(store: Sto
     # Nor is what the model did otherwise on its way to the answer that the rules give.
     trace = read(store, asking("Cid", gold="box"), Err(able=unseen(5, "Cid")))
     assert attribute(trace, oracle) == Fault("label", "jar", "box")
+
+
+def test_a_mistake_is_the_models_own_also_where_the_label_is_another(store: Store) -> None:
+    """The rules say jar, the label box, and the model something else for a reason of its own."""
+    oracle = read(store, asking("Cid"), RuleReader())
+    trace = read(store, asking("Cid", gold="box"), Err(says="bag"))
+    assert attribute(trace, oracle) == Fault("answer", "bag", "jar")
+    trace = read(store, asking("Cid", gold="box"), Err(able=unseen(7, "Cid")))
+    fault = attribute(trace, oracle)
+    assert fault
+    assert (fault.step, fault.line) == ("state observability", 7)
 
 
 def test_an_answer_where_the_rules_have_none(store: Store) -> None:
@@ -365,6 +481,24 @@ def test_a_step_by_rule_that_failed_did_so_for_what_it_was_given(store: Store) -
     assert (nothing_else.step, nothing_else.by) == ("answer", "failure")
 
 
+def test_what_failed_for_what_came_before_it_is_found_before_it(store: Store) -> None:
+    """A step by rule failed, and nothing but the chain, which a model gave, differs."""
+    oracle = read(store, asking("Anne", "Bob"), RuleReader())
+    trace = read(store, asking("Anne", "Bob", gold="tin"), Err(chain_of=lambda chain: chain[:1], says="nothing"))
+    for by_rule, step in [((), "answer"), (("observe",), "answer"), (("answer",), "chain")]:
+        fault = attribute(trace, oracle, by_rule)
+        assert fault
+        assert fault.step == step
+
+
+def test_where_the_rules_read_the_text_checks_are_not_needed(store: Store) -> None:
+    oracle = read(store, asking("Cid"), RuleReader())
+    trace = read(store, asking("Cid", gold="jar"), Err(says="bag"))
+    violated = {"step": "observe_events", "repair": False, "fault": "event 4 does not reach Cid, who is not part of x"}
+    assert attribute({**trace, "calls": [violated]}, oracle, verified=True) == Fault("answer", "bag", "jar")
+    assert attribute(trace, None) is None
+
+
 def checked(*calls: tuple[str, str], windows: int = 1) -> Trace:
     whole = [{"step": "abstract", "repair": False, "fault": ""}] * windows
     return {"calls": [*whole, *({"step": step, "repair": True, "fault": fault} for step, fault in calls)]}
@@ -391,6 +525,52 @@ def test_the_line_of_a_violation_is_told_where_the_story_was_read_as_a_whole(win
     assert (placed.step, placed.line, placed.who) == ("state observability", 3, "Anne")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "no JSON object in it (unexpected character, expected a JSON value: line 1 column 1 (char 0))",
+        "it was cut off at the length limit; answer more briefly",
+        "steps.0.line: Input should be a valid integer",
+        "give one entry for each of the lines 1 to 9, each line once",
+        "chain.0: Input should be 'Anne' or 'Bob'",
+        "the reduced question must end with a question mark",
+    ],
+)
+def test_a_reply_of_the_wrong_form_tells_nothing_of_what_the_next_one_says(words: str) -> None:
+    trace = checked(("abstract", words), ("answer", words))
+    assert attribute(trace, None, verified=True) is None
+    later = "event 2 does not reach Anne, who is not part of private_tell(Bob,Cid,in(a,b))"
+    found = attribute(checked(("abstract", words), ("observe_events", later)), None, verified=True)
+    assert found
+    assert (found.step, found.found) == ("event observability", later)
+
+
+def test_the_words_of_every_check_are_known() -> None:
+    """The checks themselves, with replies that violate them."""
+    box, told = inside("ball", "box"), private_tell("Bob", "Cid", inside("ball", "bag"))
+    violations: list[tuple[str, Callable[[], None], int | None, str | None]] = [
+        ("abstract", lambda: check_abstraction(["Anne sat."], [persistent([box])]), 1, None),
+        ("abstract", lambda: check_abstraction(["Anne sat."], [persistent([box])], so_far=True), 1, None),
+        (
+            "abstract",
+            lambda: check_abstraction(["Hi.", "The ball is in the box."], [NOTHING, persistent([], [box])]),
+            2,
+            None,
+        ),
+        ("abstract", lambda: check_abstraction(["ball box bag"], [persistent([box, inside("ball", "bag")])]), 1, None),
+        ("observe_states", lambda: check_presence([frozenset()], "Anne", ["hall"]), 1, "Anne"),
+        ("observe_events", lambda: check_learnt([None, told], "Anne Lee", [False, True]), 2, "Anne Lee"),
+        ("answer", lambda: check_answer("in(ball,box)", "bag", ["box", "bag"]), None, None),
+    ]
+    for step, check, line, who in violations:
+        with pytest.raises(ValueError, match=" ") as violated:
+            check()
+        words = str(violated.value)
+        found = attribute(checked((step, words)), None, verified=True)
+        assert found, words
+        assert (found.by, found.found, found.line, found.who) == ("verify", words, line, who)
+
+
 # The table.
 
 
@@ -409,6 +589,18 @@ def test_the_table_counts_wrong_answers_by_step_and_order() -> None:
     assert rows == [("abstraction", 1, 0, 2, 3), ("label", 0, 1, 0, 1), (UNTOLD, 0, 0, 1, 1)]
     assert fault_rows([outcome("", 0, correct=True)])[1] == []
     assert fault_rows([outcome("chain", None)]) == (("went wrong at", "-", "all"), [("chain", 1, 1)])
+    assert fault_rows([]) == (("went wrong at", "all"), [])
+
+
+def test_questions_without_an_order_stand_before_the_others() -> None:
+    header, rows = fault_rows([outcome("", 1), outcome("answer", 0), outcome("", None), outcome("answer", None)])
+    assert header == ("went wrong at", "-", "order 0", "order 1", "all")
+    assert rows == [("answer", 1, 1, 0, 2), (UNTOLD, 1, 0, 1, 2)]
+
+
+def test_the_steps_stand_in_the_order_of_the_algorithm() -> None:
+    _, rows = fault_rows([outcome(step, 0) for step in ("", *reversed(FAULTS))])
+    assert [row[0] for row in rows] == [*FAULTS, UNTOLD]
 
 
 def test_a_fault_is_written_as_json() -> None:

@@ -206,6 +206,17 @@ def test_a_limit_cuts_the_questions_and_their_stories(tmp_path: Path, data: Path
     assert server.asked["abstract"] == len({result["story_id"] for result in lab.results(done)})
 
 
+def test_stories_are_drawn_by_seed_and_the_run_says_so(tmp_path: Path, data: Path) -> None:
+    with serving(FakeOpenAI()) as server:
+        lab = Lab(tmp_path, data, server)
+        done, other = lab.run(stories=1, seed=1), lab.run(stories=1, seed=3)
+    assert done.line["subset"] == "cotp+stories.1.1"
+    drawn = [{result["story_id"] for result in lab.results(ended)} for ended in (done, other)]
+    assert [len(stories) for stories in drawn] == [1, 1]
+    assert drawn[0] != drawn[1]
+    assert done.report != other.report
+
+
 # A step that is answered wrongly.
 
 

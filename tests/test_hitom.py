@@ -48,6 +48,9 @@ def test_the_subsets_of_the_real_file(hitom_file: Path) -> None:
         "400": (80, 400),
         "cotp": (120, 600),
         "vp": (120, 600),
+        "length-1": (40, 200),
+        "length-2": (40, 200),
+        "length-3": (40, 200),
         "all": (120, 1200),
     }
     assert hitom.load(hitom_file) == sizes["400"]
@@ -176,5 +179,7 @@ def test_a_missing_file_is_an_error_that_says_what_to_do(tmp_path: Path) -> None
 
 
 def test_an_unknown_subset_is_an_error_that_lists_them(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="hitom has no subset '500'; it has 400, cotp, vp, all"):
+    with pytest.raises(
+        DataError, match="hitom has no subset '500'; it has 400, cotp, vp, length-1, length-2, length-3, all"
+    ):
         hitom.load(tmp_path / "none.json", "500")

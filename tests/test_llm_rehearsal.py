@@ -1,15 +1,30 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from flows.matrix import Planned
+from flows.plan import Planner
+from flows.purse import Purse
+from flows.settings import Settings
+from flows.shared import sharing
 from rectom import schemas
 from rectom.llm import ChatRequest, MemoryReplies, Message, ModelId, Outcome, Reply, Sampling, Usage
 from rectom.llm.rehearsal import IN_WORDS, Rehearsal, Wanted, imagined
 from rectom.methods import replies
+from rectom.methods.registry import BUILT_IN
+from rectom.results.sweep import Cell
+from rectom.schemas import ReplyModel
 from rectom.words import words_of
+from tests import cases
+from tests.cases import KINDS
+from tests.conftest import stories
 
 WORDS = words_of(
     ("Anne and Bob entered the hall.", "The ball is in the box.", "Anne publicly claimed that ball is in the box.")
@@ -47,6 +62,58 @@ def test_the_lines_of_an_imagined_reply_count_on() -> None:
     assert [entry["line"] for entry in found["lines"]] == [1, 2, 3]
 
 
+NAMES = st.lists(st.sampled_from(["Anne", "Bob", "é\n", '"', "A" * 80]) | st.text(max_size=9), max_size=5)
+MANY = st.sampled_from([[f"t{number}" for number in range(400)]])
+COUNTS = st.integers(1, 40)
+
+MODELS: st.SearchStrategy[Any] = st.one_of(
+    st.builds(lambda count: schemas.abstraction(WORDS, count), COUNTS),
+    st.builds(lambda count, more: schemas.abstraction(WORDS, count, more), COUNTS, NAMES | MANY),
+    st.builds(lambda story, count: schemas.abstraction(words_of(story.lines), count), stories(), COUNTS),
+    st.builds(lambda names, count: schemas.abstraction(replace(WORDS, characters=tuple(names)), count), NAMES, COUNTS),
+    st.builds(lambda names, count: schemas.happenings(replace(WORDS, characters=tuple(names)), count), NAMES, COUNTS),
+    st.builds(schemas.comings, NAMES | MANY, COUNTS),
+    st.builds(schemas.chain, NAMES | MANY),
+    st.builds(schemas.numbered, st.dictionaries(COUNTS, NAMES | MANY, max_size=5)),
+    st.builds(schemas.revision, st.text(max_size=9), NAMES | MANY),
+    st.just(schemas.reduction()),
+    st.builds(schemas.answer, NAMES | MANY, NAMES | MANY),
+    st.builds(schemas.choice, NAMES | MANY),
+    st.builds(replies.lines, COUNTS),
+    st.builds(replies.stamps, NAMES | MANY),
+    st.builds(replies.perceivers, COUNTS, NAMES | MANY),
+)
+
+
+@given(model=MODELS)
+def test_an_imagined_reply_fits_whatever_was_asked_for(model: Any) -> None:
+    model.model_validate(orjson.loads(imagined(schemas.json_schema(model))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_imagined_reply_fits_whatever_readers_and_methods_ask(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[ReplyModel] = []
+
+    def noted(model: ReplyModel) -> dict[str, Any]:
+        asked.append(model)
+        return written(model)
+
+    written = schemas.json_schema
+    monkeypatch.setattr(schemas, "json_schema", noted)
+    with sharing(tmp_path / "store", Purse(), []) as shared:
+        shared.benchmarks["cases", kind, None, (), 0, None] = cases.benchmark(kind)
+        for method in (*BUILT_IN, "rectom", "rectom-lite"):
+            for more in ({}, {"update": "model"}, {"state": "off"}, {"verify": True})[: 4 if method == "rectom" else 1]:
+                settings = Settings("cases", kind, method=method, model="m", runs=tmp_path, **more)
+                estimate = await Planner(shared).estimate(Planned(Cell("m", method, "cases"), settings, ()))
+                assert estimate.calls > 0, estimate.why
+    assert len({model.__name__ for model in asked}) >= 8
+    for model in {orjson.dumps(written(model)): model for model in asked}.values():
+        model.model_validate(orjson.loads(imagined(written(model))))
+
+
 async def test_what_would_be_sent_is_noted_once_and_answered() -> None:
     client = Rehearsal(MemoryReplies())
     first, again = await client.ask(REQUEST), await client.ask(REQUEST)
@@ -67,8 +134,24 @@ async def test_a_stored_reply_is_given_and_not_wanted_unless_it_is_asked_anew() 
     assert list(client.wanted) == [REQUEST.key]
 
 
+def complaint(request: ChatRequest, reply: str) -> ChatRequest:
+    """The request that asks again after a bad reply."""
+    return replace(request, messages=(*request.messages, Message("assistant", reply), Message("user", "Again.")))
+
+
 async def test_asking_again_after_an_imagined_reply_is_not_counted() -> None:
     client = Rehearsal(MemoryReplies())
-    turns = (*REQUEST.messages, Message("assistant", "No."), Message("user", "Again."))
-    await client.ask(ChatRequest(ModelId("m"), turns))
-    assert not client.wanted
+    again = complaint(REQUEST, (await client.ask(REQUEST)).text)
+    await client.ask(again)
+    await client.ask(complaint(again, "No."))
+    assert list(client.wanted) == [REQUEST.key]
+
+
+async def test_asking_again_after_a_bad_reply_that_is_there_is_counted_once() -> None:
+    bad = Reply(REQUEST.key, "No.", Outcome.OK, Usage(3, 2), 0.1, 1, "sent")
+    store = MemoryReplies()
+    await store.keep(REQUEST.key, bad.to_record(REQUEST))
+    client = Rehearsal(store)
+    again = complaint(REQUEST, (await client.ask(REQUEST)).text)
+    await client.ask(complaint(again, (await client.ask(again)).text))
+    assert list(client.wanted) == [again.key]

@@ -63,6 +63,7 @@ async def test_a_good_reply_needs_no_repair() -> None:
     async with FaultServer(usual=says('{"answer": "B"}')) as server, ChatClient(server.url, None) as client:
         answer = await ask_json(client, ASK, parse)
     assert (answer.value, answer.repairs, len(answer.replies)) == ("B", 0, 1)
+    assert answer.faults == []
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,8 @@ async def test_a_bad_reply_is_repaired_in_the_same_conversation(bad: Fault, quot
     ):
         answer = await ask_json(client, ASK, parse)
     assert (answer.value, answer.repairs) == ("B", 1)
+    (fault,) = answer.faults
+    assert named in fault
     sent = server.requests[1].body["messages"]
     assert [turn["role"] for turn in sent] == ["user", "assistant", "user"]
     assert sent[1]["content"] == quoted
@@ -99,6 +102,33 @@ async def test_after_all_repairs_every_reply_is_handed_over() -> None:
     assert len(server.requests) == 3
     assert sum(reply.usage.completion for reply in caught.value.replies) == 15
     assert "no JSON" in caught.value.why
+
+
+async def test_each_bad_reply_has_its_fault_in_the_order_of_the_replies() -> None:
+    plan = [says("It is A."), says('{"answer": "C"}'), LENGTH]
+    named = ("no JSON object", "answer: Input should be", "length limit")
+    async with FaultServer(plan, says('{"answer": "A"}')) as server, ChatClient(server.url, None) as client:
+        answer = await ask_json(client, ASK, parse, repairs=3)
+    async with FaultServer(plan) as server, ChatClient(server.url, None) as client:
+        with pytest.raises(BadReply) as caught:
+            await ask_json(client, ASK, parse, repairs=2)
+    assert (answer.repairs, len(answer.replies)) == (3, 4)
+    assert answer.faults == caught.value.faults
+    assert all(words in fault for words, fault in zip(named, answer.faults, strict=True))
+    assert caught.value.why == answer.faults[-1]
+    assert str(caught.value) == f"no usable reply in 3 tries: {answer.faults[-1]}"
+
+
+async def test_a_fault_is_told_in_one_line_of_bounded_length() -> None:
+    def refuse(_: object) -> None:
+        raise ValueError("first\n\n  second " + "x" * 5000)
+
+    async with FaultServer(usual=says("{}")) as server, ChatClient(server.url, None) as client:
+        with pytest.raises(BadReply) as caught:
+            await ask_json(client, ASK, refuse, repairs=0)
+    (fault,) = caught.value.faults
+    assert fault.startswith("first second xxx")
+    assert len(fault) == 1000
 
 
 async def test_no_repairs_means_one_try() -> None:

@@ -117,6 +117,15 @@ def test_what_is_told_later_goes_before() -> None:
     assert planned.command.count("--limit") == 1
 
 
+def test_a_model_from_a_file_is_called_by_the_files_name() -> None:
+    Path("a").mkdir()
+    Path("a/small.gguf").write_bytes(b"GGUF")
+    (planned,) = matrix(SMALL.replace('["m"]', '["local:a/small.gguf"]')).cells
+    assert planned.cell.model == planned.settings.model == "small"
+    assert planned.command == ("fresh", "--model", "local:a/small.gguf", "--method", "cot")
+    assert planned.settings.endpoint.concurrency == 2
+
+
 def test_false_takes_a_default_back() -> None:
     text = SMALL + "settings = [{ label = 'all', limit = false, retry-failed = false }, { label = 'few' }]\n"
     every, few = settings(text + "[defaults]\nlimit = 5\nretry-failed = true\n")

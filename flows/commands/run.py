@@ -16,6 +16,7 @@ from flows.commandline import CommandLine
 from flows.evaluate import Conduct, Evaluated, conduct_plainly, evaluate
 from flows.options import run_options, settings_from
 from flows.progress import Bars
+from flows.settings import PERMUTABLE
 from flows.tolerance import kinds
 from rectom.results.summary import Cost, Money
 from rectom.results.tables import (
@@ -69,7 +70,7 @@ def _print(done: Evaluated, console: Console) -> None:
             console.print(_table(None, header, more))
     for warning in done.warnings:
         console.print(f"note: {warning}", highlight=False)
-    if "+" in line["subset"]:
+    if any(f"+{kind}." in line["subset"] for kind in PERMUTABLE):
         console.print(_beside(line, done.unpermuted), highlight=False, soft_wrap=True)
     if done.failures:
         told = f"failed, and counted as wrong: {kinds(done.failures)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -45,10 +46,22 @@ class Benchmark:
     def first(self, count: int) -> Benchmark:
         """The benchmark cut to `count` questions: all those of the first story, then of the second, and so on."""
         places = {story.id: place for place, story in enumerate(self.stories)}
-        chosen = {q.id for q in sorted(self.questions, key=lambda q: places[q.story_id])[:count]}
-        questions = tuple(q for q in self.questions if q.id in chosen)
-        kept = {q.story_id for q in questions}
-        return replace(self, questions=questions, stories=tuple(s for s in self.stories if s.id in kept))
+        return self._cut(sorted(self.questions, key=lambda q: places[q.story_id])[:count])
+
+    def drawn(self, count: int, seed: int) -> Benchmark:
+        """The benchmark cut to `count` stories drawn at random, with all their questions.
+
+        With the same seed, the stories of a smaller sample are among those of a larger one.
+        """
+        told = {q.story_id for q in self.questions}
+        chosen = sorted(told, key=lambda story: sha256(f"{seed} {story}".encode()).digest())[:count]
+        return self._cut([q for q in self.questions if q.story_id in chosen])
+
+    def _cut(self, chosen: Sequence[Question]) -> Benchmark:
+        """The benchmark with these questions alone, in their order, and the stories that they are about."""
+        ids, told = {q.id for q in chosen}, {q.story_id for q in chosen}
+        questions = tuple(q for q in self.questions if q.id in ids)
+        return replace(self, questions=questions, stories=tuple(s for s in self.stories if s.id in told))
 
 
 def digest_of(data: bytes) -> str:

@@ -27,6 +27,9 @@ SUBSETS: Final[dict[str, tuple[frozenset[str], frozenset[int]]]] = {
     "400": (frozenset({"CoTP"}), frozenset({1, 2})),
     "cotp": (frozenset({"CoTP"}), frozenset({1, 2, 3})),
     "vp": (frozenset({"VP"}), frozenset({1, 2, 3})),
+    "length-1": (frozenset({"CoTP"}), frozenset({1})),
+    "length-2": (frozenset({"CoTP"}), frozenset({2})),
+    "length-3": (frozenset({"CoTP"}), frozenset({3})),
     "all": (frozenset({"CoTP", "VP"}), frozenset({1, 2, 3})),
 }
 
@@ -183,6 +186,9 @@ ADAPTER: Final = Adapter(
         "400": "CoTP, one and two chapters: the 400 questions of the paper",
         "cotp": "CoTP, all 600",
         "vp": "VP, all 600 (138 of the labels contradict CoTP's)",
+        "length-1": "CoTP, one chapter: 200",
+        "length-2": "CoTP, two chapters: 200",
+        "length-3": "CoTP, three chapters: 200",
         "all": "both prompting types, 1,200",
     },
     default="400",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -34,12 +34,14 @@ class Wanted:
 class Rehearsal(ChatClient):
     """Answers from the store, and where it has nothing with an imagined reply, the shortest of its form.
 
-    `wanted` are the requests that would be sent, by key. Asking again after an imagined reply is not one of them.
+    `wanted` are the requests that would be sent, by key. Asking again after an imagined reply is not one of them; after
+    a stored one it is.
     """
 
     def __init__(self, replies: ReplyStore, *, replay_failures: bool = True) -> None:
         super().__init__(_NOWHERE, None, replies=replies, offline=True, replay_failures=replay_failures)
         self.wanted: dict[str, Wanted] = {}
+        self._imagined: set[str] = set()
 
     async def ask(self, request: ChatRequest, *, fresh: bool = False) -> Reply:
         """The stored reply, or an imagined one, whose source is `sent`."""
@@ -48,10 +50,12 @@ class Rehearsal(ChatClient):
                 return await super().ask(request)
         except WouldSend:
             pass
-        if all(message.role != "assistant" for message in request.messages):
+        # A complaint about a reply follows the request that got it.
+        if replace(request, messages=request.messages[:-2]).key not in self._imagined:
             length = sum(len(message.content) for message in request.messages)
             step = request.schema_name or IN_WORDS
             self.wanted[request.key] = Wanted(step, length, request.sampling.max_tokens)
+        self._imagined.add(request.key)
         return Reply(request.key, imagined(request.schema), Outcome.OK, Usage(), 0.0, 1, "sent")
 
 

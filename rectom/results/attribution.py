@@ -4,19 +4,21 @@ Steps are compared in the order of Algorithm 1, and by what they do: events by t
 by the objects that they name. Perspectives are compared along the chain, outermost first, so that what a nested one
 only took over is put down to the one that it came from; within a perspective the earliest step of the story counts, and
 at one step what is seen of the state before what is learnt of the event, and both before the belief. What follows from
-a fact that an event states without need, since it held already, is put down to the abstraction.
+a fact that an event states without need, since it held already, is put down to the abstraction; so is what follows from
+the place of a container, which the rules tell of more lines than a model is asked to.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
-from rectom.codec import is_history
+from rectom.codec import events_from_json, is_history
 from rectom.results.outcome import Outcome
+from rectom.setting import setting_of
 
 #: The steps that can be at fault, in the order of Algorithm 1. `update` is Eq. 1 where a model applies it; `label`
 #: says that the rules give the same answer, so that no step is to blame that it is not the label.
@@ -50,14 +52,18 @@ _STEPS: Final = {
     "answer_history": "answer",
 }
 
+#: How facts begin that say where a container stands: no question asks for that.
+_STANDS: Final = "at("
+
 #: So many facts of a change are told.
 _TOLD: Final = 6
 
 #: What a reduced question may ask for besides objects.
 _BEGINNING: Final = "beginning"
 
-#: Where the words of a check (see `rectom.reader.verify`) say what they are about.
-_LINE: Final = re.compile(r"(?:line|state|event) (\d+)\b")
+#: How the words of a check (see `rectom.reader.verify`) begin, and where they say what they are about. Other faults are
+#: of a reply's form, and tell nothing of what another one says.
+_CHECKED: Final = re.compile(r"(?:line|state|event) (\d+)\b|the fact .+ names ")
 _WHO: Final = re.compile(r"does not (?:reach (.+?), who|place (.+?) in )")
 
 
@@ -127,12 +133,12 @@ def _violated(calls: Sequence[Mapping[str, Any]]) -> Fault | None:
     """The first reply in which a check found something wrong."""
     whole = sum(call["step"] == "abstract" and not call["repair"] for call in calls) == 1
     for call in calls:
-        if call.get("fault") and call["step"] in _STEPS:
-            words = str(call["fault"])
+        words = str(call.get("fault") or "")
+        checked, who = _CHECKED.match(words), _WHO.search(words)
+        if checked and call["step"] in _STEPS:
             # Of a story that was read in windows a check counts the lines of its window.
-            line = _LINE.search(words) if whole or call["step"] != "abstract" else None
-            who = _WHO.search(words)
-            place = int(line[1]) if line else None, who[1] or who[2] if who else None
+            line = checked[1] if whole or call["step"] != "abstract" else None
+            place = int(line) if line else None, who[1] or who[2] if who else None
             return Fault(_STEPS[call["step"]], words, "a reply without that", *place, by="verify")
     return None
 
@@ -160,14 +166,18 @@ class _Effect:
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """The events of a trace: what each does, and at which lines the rules state other facts to the same effect."""
+    """The events of a trace: what each does, and at which lines the rules state other facts to the same effect.
+
+    `elsewhere` tells whether containers stand elsewhere for that, which shows at every line.
+    """
 
     effects: tuple[_Effect, ...]
     otherwise: tuple[Fault, ...]
+    elsewhere: bool
 
-    def up_to(self, line: int) -> Fault | None:
-        """The first of those lines, if it is no later than another."""
-        return next((fault for fault in self.otherwise if (fault.line or 0) <= line), None)
+    def before(self, line: int) -> Fault | None:
+        """The first of those lines from which a difference at a line may follow."""
+        return next((fault for fault in self.otherwise if self.elsewhere or (fault.line or 0) <= line), None)
 
 
 def _differences(trace: Mapping[str, Any], oracle: Mapping[str, Any]) -> Iterator[Fault]:
@@ -182,7 +192,8 @@ def _differences(trace: Mapping[str, Any], oracle: Mapping[str, Any]) -> Iterato
     yield from _world(trace.get("world"), effects)
     if trace.get("chain") is not None and trace["chain"] != oracle["chain"]:
         yield Fault("chain", _chain(trace["chain"]), _chain(oracle["chain"]))
-    stated = _Stated(effects, tuple(_stated_otherwise(events, by_rule)))
+    elsewhere = _places(events) != _places(by_rule)
+    stated = _Stated(effects, tuple(_stated_otherwise(events, by_rule, Facts if elsewhere else _facts)), elsewhere)
     for found, expected in zip(trace.get("perspectives") or (), oracle.get("perspectives") or (), strict=False):
         yield from (_history if is_history(found) else _perspective)(found, expected, stated)
     reduced, asked = trace.get("reduced"), oracle["reduced"]
@@ -193,11 +204,20 @@ def _differences(trace: Mapping[str, Any], oracle: Mapping[str, Any]) -> Iterato
         yield label if right in {predicted, None} else Fault("answer", predicted, str(right))
 
 
+def _facts(printed: Iterable[str]) -> Facts:
+    """The facts that are compared."""
+    return Facts(fact for fact in printed if not fact.startswith(_STANDS))
+
+
+def _places(events: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    return setting_of(events_from_json(events)).places
+
+
 def _effects(events: Iterable[Mapping[str, Any]]) -> tuple[_Effect, ...]:
     """Eq. 1 along settled events."""
     state, effects = Facts(), []
     for event in events:
-        now = (state - {*event.get("removed", ())}) | {*event.get("added", ())}
+        now = (state - _facts(event.get("removed", ()))) | _facts(event.get("added", ()))
         effects.append(_Effect(event.get("occurrence"), now - state, state - now))
         state = now
     return tuple(effects)
@@ -209,10 +229,12 @@ def _abstraction(effects: Sequence[_Effect], right: Sequence[_Effect]) -> Iterat
             yield Fault("abstraction", _event(found), _event(expected), line)
 
 
-def _stated_otherwise(events: Iterable[Mapping[str, Any]], right: Iterable[Mapping[str, Any]]) -> Iterator[Fault]:
+def _stated_otherwise(
+    events: Iterable[Mapping[str, Any]], right: Iterable[Mapping[str, Any]], facts: Callable[[Iterable[str]], Facts]
+) -> Iterator[Fault]:
     for line, both in enumerate(zip(events, right, strict=False), 1):
         found, expected = (
-            _Effect(one.get("occurrence"), Facts(one.get("added", ())), Facts(one.get("removed", ()))) for one in both
+            _Effect(one.get("occurrence"), facts(one.get("added", ())), facts(one.get("removed", ()))) for one in both
         )
         if found != expected:
             yield Fault("abstraction", _event(found), _event(expected), line)
@@ -246,17 +268,17 @@ def _perspective(found: Mapping[str, Any], expected: Mapping[str, Any], stated: 
         if effect and learnt != told:
             # Other events are learnt of by looks at what they change: nobody is asked about them.
             judged = Fault("event observability", _learnt(learnt), _learnt(told), line, who)
-            yield judged if effect.is_judged else stated.up_to(line) or judged
+            yield judged if effect.is_judged else stated.before(line) or judged
         if change != right:
             step = "revision" if effect.occurrence else "update"
             changed = Fault(step, _signed(*change), _signed(*right), line, who)
-            yield changed if effect.occurrence else stated.up_to(line) or changed
+            yield changed if effect.occurrence else stated.before(line) or changed
 
 
 def _changes(perspective: Mapping[str, Any]) -> Iterator[tuple[Facts, Facts]]:
     """What comes and goes at each step. As long as that is the same in two perspectives, their states are."""
     for added, removed in perspective["deltas"]:
-        yield Facts(added), Facts(removed)
+        yield _facts(added), _facts(removed)
 
 
 def _things(event: Mapping[str, Any]) -> list[str]:
