@@ -14,9 +14,11 @@ from typing import Final
 
 from flows.home import home
 from flows.serving import PARENT, READY, Serving, check
+from rectom.benchmarks.adapter import data_folder
 from rectom.errors import SettingsError
+from rectom.llm.catalogue import Weights, weights
 
-#: What `--model local:FILE` begins with.
+#: What `--model local:FILE` and `--model local:NAME` begin with.
 LOCAL: Final = "local:"
 
 #: Seconds that a server gets to end by itself.
@@ -43,6 +45,34 @@ def served(serving: Serving) -> Iterator[str]:
         yield f"{_address(process, log)}/v1"
     finally:
         _end(process)
+
+
+def folder() -> Path:
+    """Where weights are downloaded to."""
+    return data_folder() / "models"
+
+
+def weights_of(name: str) -> Weights:
+    """The weights of a name. Raises SettingsError, with the known names, if there are none."""
+    known = weights()
+    if name not in known:
+        raise SettingsError(f"there are no weights {name!r} to download; there are {', '.join(known)}")
+    return known[name]
+
+
+def file_of(text: str) -> Path:
+    """The file of `local:PATH`, or of `local:NAME` with the name of weights that were downloaded.
+
+    Raises SettingsError if they were not yet.
+    """
+    named = text.removeprefix(LOCAL)
+    path = Path(named).expanduser()
+    if path.exists() or named not in weights():
+        return path
+    found = folder() / weights_of(named).file
+    if not found.is_file():
+        raise SettingsError(f"the weights of {named} are not on this machine: rectom models get {named}")
+    return found
 
 
 @lru_cache

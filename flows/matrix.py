@@ -168,7 +168,7 @@ def _cells(told: _File, file: Path, cache: Path, runs: Path, more: Mapping[str, 
 
 def _model(name: str) -> str:
     """What a model without a label is called; one from a file by the file's name."""
-    return Path(name).stem if name.startswith(LOCAL) else name
+    return Path(name.removeprefix(LOCAL)).name.removesuffix(".gguf") if name.startswith(LOCAL) else name
 
 
 def _method(options: Mapping[str, Any]) -> str:

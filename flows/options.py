@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from flows.home import home
-from flows.local import LOCAL, revision
+from flows.local import LOCAL, file_of, revision
 from flows.pipeline import STAGES
 from flows.serving import Serving
 from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, OFF, ON, PERMUTABLE, RECTOM, RULES, Endpoint, Settings
@@ -212,7 +212,7 @@ def settings_from(options: dict[str, Any]) -> Settings:
 def _provider(model: str) -> Provider:
     """The declared model of a name; one that is served from a file, or that only the server knows, is sampled at 0."""
     if model.startswith(LOCAL):
-        file = Path(model.removeprefix(LOCAL)).expanduser()
+        file = file_of(model)
         name = Serving(file).name
         return Provider(
             name=name,
@@ -229,8 +229,7 @@ def _local(options: dict[str, Any]) -> Serving | None:
     model = options["model"]
     if not model.startswith(LOCAL):
         return None
-    file = Path(model.removeprefix(LOCAL)).expanduser()
-    return Serving(file, options["concurrency"] or _SLOTS, _CONTEXT)
+    return Serving(file_of(model), options["concurrency"] or _SLOTS, _CONTEXT)
 
 
 def _sampling(options: dict[str, Any], provider: Provider) -> Sampling:

@@ -341,20 +341,24 @@ def test_many_subsets_get_a_line_each(offer: Offer, here: Path) -> None:
 
 def test_hitom_is_shown(hitom_file: Path) -> None:
     said = lines_of(call("data", "show", "hitom", "--data", hitom_file, COLUMNS="120"))
-    assert [line.split()[:3] for line in said[4:7]] == [
+    assert [line.split()[:3] for line in said[4:10]] == [
         ["cotp", "600", "120"],
         ["vp", "600", "120"],
+        ["length-1", "200", "40"],
+        ["length-2", "200", "40"],
+        ["length-3", "200", "40"],
         ["all", "1,200", "120"],
     ]
-    assert said[8].split() == ["hitom/400", *"order 0 order 1 order 2 order 3 order 4".split(), "all"]
-    assert said[9].split() == ["all", "questions", "80", "80", "80", "80", "80", "400"]
+    assert said[11].split() == ["hitom/400", *"order 0 order 1 order 2 order 3 order 4".split(), "all"]
+    assert said[12].split() == ["all", "questions", "80", "80", "80", "80", "80", "400"]
     question = call("data", "show", "hitom/cotp", "857", "--data", hitom_file, "--json").line
     assert (question["order"], len(question["story"]), question["gold"]) == (2, 38, "green_treasure_chest")
 
 
 def test_a_file_of_part_of_the_subsets_is_shown(tmp_path: Path) -> None:
     said = lines_of(call("data", "show", "hitom", "--data", write_stories(tmp_path), COLUMNS="120"))
-    assert [line.split()[1] for line in said[4:7]] == ["12", "–", "12"]
+    counted = {line.split()[0]: line.split()[1] for line in said[4:10]}
+    assert [counted[name] for name in ("cotp", "vp", "all")] == ["12", "–", "12"]
 
 
 # audit

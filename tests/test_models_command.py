@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from aiohttp import web
 
+from flows.local import file_of
 from tests.fake_openai import FakeOpenAI
-from tests.laboratory import call, serving
+from tests.laboratory import Ended, call, serving
 
 
 class Capital(FakeOpenAI):
@@ -67,3 +72,79 @@ def test_a_model_that_is_not_declared_needs_an_address() -> None:
     ended = call("models", "check", "far")
     assert (ended.status, len(ended.errors)) == (1, 1)
     assert "far is not declared in models.toml" in ended.errors[0]
+
+
+# Weights.
+
+WEIGHTS = b"GGUF and some weights"
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Declares `tiny`, which a server has, and `forged`, of which it has other bytes; gives the server's address."""
+    (tmp_path / "shelf").mkdir()
+    (tmp_path / "shelf" / "tiny.gguf").write_bytes(WEIGHTS)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "shelf")))
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    digests = {"tiny": sha256(WEIGHTS).hexdigest(), "forged": "0" * 64}
+    (tmp_path / "models.toml").write_text("".join(declared(name, address, digest) for name, digest in digests.items()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    yield address
+    server.shutdown()
+    server.server_close()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def declared(name: str, address: str, digest: str) -> str:
+    fields = {"file": f"{name}.gguf", "address": f"{address}/tiny.gguf", "sha256": digest, "licence": "MIT"}
+    lines = [f'{field} = "{value}"' for field, value in fields.items()]
+    return "\n".join([f"[weights.{name}]", *lines, f"size = {len(WEIGHTS)}\n"])
+
+
+@pytest.mark.usefixtures("shelf")
+def test_weights_are_downloaded_checked_and_found_by_name(tmp_path: Path) -> None:
+    assert "the weights of tiny are not on this machine: rectom models get tiny" in asked("local:tiny").err
+    assert "not here" in call("models").out
+    ended = call("models", "get", "tiny")
+    file = tmp_path / "share" / "rectom" / "models" / "tiny.gguf"
+    assert (ended.status, ended.out.strip()) == (0, str(file))
+    assert "to use it: --model local:tiny" in ended.err
+    assert file.read_bytes() == WEIGHTS
+    assert str(file) in call("models").out
+    assert file_of("local:tiny") == file
+    # It is asked for a budget of no calls: so it is served, or the library is missed, but the file is found.
+    assert "not on this machine" not in asked("local:tiny").err
+
+
+@pytest.mark.usefixtures("shelf")
+def test_weights_in_another_folder_are_used_by_their_path(tmp_path: Path) -> None:
+    ended = call("models", "get", "tiny", "--folder", tmp_path / "other")
+    assert f"--model local:{tmp_path}/other/tiny.gguf" in ended.err
+    assert (tmp_path / "other" / "tiny.gguf").read_bytes() == WEIGHTS
+
+
+@pytest.mark.usefixtures("shelf")
+def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path) -> None:
+    ended = call("models", "get", "forged")
+    assert ended.status != 0
+    assert "not the official file: the sha256 is" in ended.err
+    assert "or elsewhere and give --model local:PATH" in ended.err
+    assert not [*(tmp_path / "share").rglob("*.gguf")]
+
+
+@pytest.mark.usefixtures("shelf")
+def test_unknown_weights_are_an_error_that_lists_them() -> None:
+    ended = call("models", "get", "none")
+    assert ended.status != 0
+    assert "no weights 'none' to download; there are qwen2.5-coder-1.5b, qwen2.5-coder-0.5b, tiny, forged" in ended.err
+
+
+def asked(model: str) -> Ended:
+    return call("run", "fresh", "--limit", "1", "--plain", "--model", model, "--max-calls", "0")

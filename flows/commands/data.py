@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +11,8 @@ import click
 import orjson
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
+from flows.download import with_bars
 from rectom.benchmarks import registry
 from rectom.benchmarks.adapter import Adapter, data_folder, data_place
 from rectom.benchmarks.base import Benchmark
@@ -129,17 +128,7 @@ def _fetched(adapter: Adapter, folder: Path) -> tuple[Path, ...]:
     """The files of a benchmark, downloaded where need be, with a bar a file."""
     from rectom.benchmarks.fetch import fetch
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bars: dict[str, TaskID] = {}
-
-        def show(file: str, got: int, whole: int) -> None:
-            if file not in bars:
-                bars[file] = progress.add_task(file)
-            progress.update(bars[file], completed=got, total=whole or None)
-
-        return asyncio.run(fetch(adapter, folder, show))
+    return with_bars(lambda show: fetch(adapter, folder, show))
 
 
 @command.command(name="show")

@@ -1,4 +1,4 @@
-"""`rectom models [check NAME]`: the declared models, and what their endpoints support."""
+"""`rectom models [check NAME|get NAME]`: the declared models, what their endpoints support, weights to download."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from flows import local
+from flows.download import with_bars
 from rectom.errors import SettingsError
 from rectom.llm import ChatClient, Retry
-from rectom.llm.catalogue import FILE, Provider, catalogue, config_folder
+from rectom.llm.catalogue import FILE, Provider, Weights, catalogue, config_folder, weights
 from rectom.llm.listing import list_models
 from rectom.llm.probe import Probe, probe
 from rectom.llm.request import ModelId
@@ -23,6 +25,8 @@ def command(context: click.Context) -> None:
         return
     for name, provider in catalogue().items():
         click.echo(f"{name}\n{_described(provider)}")
+    for name, found in weights().items():
+        click.echo(f"{local.LOCAL}{name}\n{_downloadable(found)}")
     click.echo(f"declared in RecToM, {config_folder() / FILE} and {Path(FILE).absolute()}")
 
 
@@ -37,6 +41,32 @@ def _described(provider: Provider) -> str:
         "prices": prices,
     }
     return "\n".join(f"    {name:10} {words}" for name, words in lines.items())
+
+
+def _downloadable(found: Weights) -> str:
+    here = local.folder() / found.file
+    lines = {"weights": f"{found.size / 1e9:.2f} GB, {found.licence}", "file": here if here.is_file() else "not here"}
+    return "\n".join(f"    {name:10} {words}" for name, words in lines.items())
+
+
+@command.command()
+@click.argument("name")
+@click.option("--folder", type=click.Path(path_type=Path), help="Where to; by default your data folder.")
+def get(name: str, folder: Path | None) -> None:
+    """Download the weights of a small open model, and check them.
+
+    A file that is there and does not differ is left alone. The model is then served for a run by --model local:NAME.
+    """
+    from rectom.benchmarks.adapter import Source
+    from rectom.benchmarks.fetch import download
+
+    found = local.weights_of(name)
+    source = Source(found.file, (found.address,), found.sha256, found.size)
+    instead = f"give --model {local.LOCAL}PATH"
+    where = folder or local.folder()
+    (file,) = with_bars(lambda show: download(name, [source], where, instead, show))
+    click.echo(file)
+    click.echo(f"to use it: --model {local.LOCAL}{file if folder else name}", err=True)
 
 
 @command.command()

@@ -15,7 +15,7 @@ from rectom.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of a benchmark as its authors publish it.
+    """A file of a benchmark, or of a model, as its authors publish it.
 
     `file` is its path in the benchmark's folder; `addresses` where it is to be had, the best first; `sha256` (hex)
     and `size` (bytes) are of what lies there, and empty and 0 where they are not known. Where that is an archive,

@@ -1,4 +1,4 @@
-"""Downloading a benchmark's files from where its authors publish them, and telling whether a file is the published."""
+"""Downloading files from where their authors publish them, and telling whether a file is the published."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ _MOST: Final = 1 << 29
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=20, sock_read=60)
 
 
-async def fetch(
-    adapter: Adapter, folder: Path, on_progress: Progress = lambda _file, _got, _whole: None
-) -> tuple[Path, ...]:
+def _unheard(_file: str, _got: int, _whole: int) -> None:
+    """Progress that nobody looks at."""
+
+
+async def fetch(adapter: Adapter, folder: Path, on_progress: Progress = _unheard) -> tuple[Path, ...]:
     """Download a benchmark's files to `folder/<name>/` and return their paths, in the order of its sources.
 
     What is there and does not differ from what is published is left alone. A file gets its name only when it is
@@ -39,17 +41,27 @@ async def fetch(
     """
     if not adapter.sources:
         raise DataError(f"no address of {adapter.name} is known; give its files with --data PATH or RECTOM_DATA")
-    here = folder / adapter.name
-    wanted = [source for source in adapter.sources if condition(source, here / source.file) in {"missing", "differs"}]
+    instead = "give --data PATH or RECTOM_DATA"
+    return await download(adapter.name, adapter.sources, folder / adapter.name, instead, on_progress)
+
+
+async def download(
+    name: str, sources: Sequence[Source], here: Path, instead: str, on_progress: Progress = _unheard
+) -> tuple[Path, ...]:
+    """Download published files into the folder `here`, as `fetch` does those of a benchmark.
+
+    `name` is what they are together, `instead` what else a user can do. Raises DataError as `fetch` does.
+    """
+    wanted = [source for source in sources if condition(source, here / source.file) in {"missing", "differs"}]
     try:
         async with aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=True) as session:
-            download = _Download(adapter.name, here, session, on_progress)
-            for _, sources in groupby(wanted, key=lambda source: source.addresses):
-                await download.all_of(tuple(sources))
+            downloading = _Download(name, here, instead, session, on_progress)
+            for _, together in groupby(wanted, key=lambda source: source.addresses):
+                await downloading.all_of(tuple(together))
     except OSError as error:
         why = error.strerror or error
         raise DataError(f"cannot write into {here}: {why}; choose another folder with --folder") from None
-    return tuple(here / source.file for source in adapter.sources)
+    return tuple(here / source.file for source in sources)
 
 
 def condition(source: Source, path: Path) -> Condition:
@@ -101,10 +113,11 @@ def _held(source: Source, files: Files) -> Held:
 
 @dataclass(frozen=True, slots=True)
 class _Download:
-    """Downloads into the folder of one benchmark."""
+    """Downloads into one folder, which is that of a benchmark or of models."""
 
-    benchmark: str
+    name: str
     folder: Path
+    instead: str
     session: aiohttp.ClientSession
     on_progress: Progress
 
@@ -120,7 +133,7 @@ class _Download:
                 return
             except (aiohttp.ClientError, TimeoutError, ConnectionError, DataError) as fault:
                 faults.append(f"{address}: {_words(fault)}")
-        raise DataError(f"cannot download {self.benchmark} ({'; '.join(faults)}); {self._by_hand(first)}")
+        raise DataError(f"cannot download {self.name} ({'; '.join(faults)}); {self._by_hand(first)}")
 
     async def _receive(self, address: str, part: Path, source: Source) -> None:
         """Write what is at an address; DataError says what is wrong with it."""
@@ -162,7 +175,7 @@ class _Download:
         right = f"; sha256sum must say {source.sha256} of what you downloaded" if source.sha256 else ""
         return (
             f"behind a firewall set HTTPS_PROXY, or download {source.addresses[0]} by hand and {put}, or elsewhere "
-            f"and give --data PATH or RECTOM_DATA{right}"
+            f"and {self.instead}{right}"
         )
 
 

@@ -13,13 +13,22 @@ configuration folder, and the one in the working folder. A table is a model:
     sampling = { temperature = 1.0, top_p = 0.95, top_k = 20 }
     limits = { concurrency = 64, per_minute = 5000, tokens_per_minute = 2000000 }
     prices = { input = 0.1, output = 0.4, date = 2026-05-21 }
+
+Other tables are weights to download, for models that are served on this machine (`rectom models get`):
+
+    [weights."qwen2.5-coder-1.5b"]
+    file = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
+    address = "https://…"
+    sha256 = "cc32…"
+    size = 1117320768                         # bytes
+    licence = "Apache-2.0"
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
@@ -81,8 +90,19 @@ class Provider(_Strict):
         return os.environ.get(self.key) or None
 
 
+class Weights(_Strict):
+    """The weights of an open model, in a GGUF file that its authors publish at `address`."""
+
+    file: str = Field(pattern=r"^\w[\w.-]*\.gguf$")
+    address: str = Field(pattern=r"^https?://")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    size: int = Field(gt=0)
+    licence: str = Field(min_length=1)
+
+
 class _File(_Strict):
     models: dict[str, Provider] = Field(default_factory=dict)
+    weights: dict[str, Weights] = Field(default_factory=dict)
 
 
 class _Prices(_Strict):
@@ -94,11 +114,20 @@ def catalogue(folder: Path | None = None) -> dict[str, Provider]:
 
     Raises SettingsError that names the file and the field, if one is wrong.
     """
-    found = _read(resources.files("rectom.llm").joinpath(FILE).read_text("utf-8"), "the models of RecToM")
+    return {name: model for file in _files(folder) for name, model in file.models.items()}
+
+
+def weights(folder: Path | None = None) -> dict[str, Weights]:
+    """All weights by their names in the files, as `catalogue` reads them. Raises SettingsError as that does."""
+    return {name: found for file in _files(folder) for name, found in file.weights.items()}
+
+
+def _files(folder: Path | None) -> Iterator[_File]:
+    """What the files declare, the later ones over the earlier."""
+    yield _read(resources.files("rectom.llm").joinpath(FILE).read_text("utf-8"), "the models of RecToM")
     for path in (config_folder() / FILE, (folder or Path()) / FILE):
         if path.is_file():
-            found |= _read(_text(path), str(path))
-    return found
+            yield _read(_text(path), str(path))
 
 
 def config_folder() -> Path:
@@ -111,8 +140,8 @@ def read_prices(file: Path) -> dict[str, Prices]:
     return _validated(_Prices, _parsed(_text(file), str(file)), str(file)).prices
 
 
-def _read(text: str, where: str) -> dict[str, Provider]:
-    return dict(_validated(_File, _parsed(text, where), where).models)
+def _read(text: str, where: str) -> _File:
+    return _validated(_File, _parsed(text, where), where)
 
 
 def _text(file: Path) -> str:

@@ -130,19 +130,32 @@ class ModelReader:
         )
 
     async def observability(self, source: Perspective, character: str) -> Observability:
-        """Line 9: two calls, on the presence facts of the states and on the events."""
+        """Line 9: two calls, on where the character is in the states and on the events."""
         rooms, events = await all_of(self._states(source.presence(), character), self._events(source.events, character))
         return Observability(rooms, events)
 
     async def _states(self, presence: Sequence[State], character: str) -> tuple[str | None, ...]:
+        """Asks about each different state once, by the number of the first of its kind: small models lose their way
+        in long lists of states that are alike.
+        """
         places = [{str(f): str(f.args[1]) for f in state if f.args[0] == character} for state in presence]
+        first = [places.index(place) + 1 for place in places]
+        asked = {number: sorted(places[number - 1]) for number in dict.fromkeys(first)}
+        if not any(asked.values()):
+            return (None,) * len(presence)
+
+        def read(reply: Any) -> tuple[str | None, ...]:
+            said = reply.model_dump()
+            rooms = tuple(place.get(said[str(number)]) for place, number in zip(places, first, strict=True))
+            return self._placed(presence, character, rooms)
+
         return await self._asker.ask(
             "observe_states",
-            schemas.numbered({n: [*sorted(facts), NOT_OBSERVABLE] for n, facts in enumerate(places, 1)}),
-            lambda reply: self._placed(presence, character, tuple(map(dict.get, places, reply.model_dump().values()))),
+            schemas.numbered({number: [*facts, NOT_OBSERVABLE] for number, facts in asked.items()}),
+            read,
             **self._rules_in_words("observe"),
-            states=numbered_lines([" ".join(printed(state)) or "-" for state in presence]),
             character=character,
+            states="\n".join(f"{number} {' '.join(facts) or '-'}" for number, facts in asked.items()),
         )
 
     def _placed(
