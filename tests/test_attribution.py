@@ -275,11 +275,31 @@ def test_what_differs_at_one_line_is_told_in_the_order_of_the_algorithm(store: S
         ("event observability", 10, "Anne"),
         ("state observability", 10, "Anne"),
     ]
-    # All of which comes after a step of the story before it.
+    # All of which comes after a step of the story before it, where that changed something.
     perspective["vantage"][8] = "hall"
     fault = attribute(trace, oracle)
     assert fault
-    assert fault.line == 9
+    assert fault.line == 10
+    perspective["deltas"][8] = [["in(ball,tin)"], []]
+    fault = attribute(trace, oracle)
+    assert fault
+    assert (fault.step, fault.line) == ("state observability", 9)
+
+
+def test_a_look_that_shows_nothing_new_is_no_fault(store: Store) -> None:
+    """Whoever waits sees nobody that is not known to be there, and does not for that disbelieve what is said."""
+    oracle = read(store, asking("Anne"), RuleReader())
+    trace = read(store, asking("Anne", gold="tin"), Err(says="bag"))
+    said = [line for line, event in enumerate(oracle["events"]) if event.get("occurrence")]
+    assert said
+    (perspective,) = trace["perspectives"]
+    for line in said:
+        perspective["vantage"][line] = "waiting_room" if perspective["vantage"][line] != "waiting_room" else None
+    assert attribute(trace, oracle) == Fault("answer", "bag", oracle["predicted"])
+    perspective["deltas"][said[0]] = [["in(ball,tin)"], []]
+    fault = attribute(trace, oracle)
+    assert fault
+    assert (fault.step, fault.line) == ("revision", said[0] + 1)
 
 
 def test_a_long_change_is_told_in_part(store: Store) -> None:

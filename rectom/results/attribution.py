@@ -261,10 +261,12 @@ def _perspective(found: Mapping[str, Any], expected: Mapping[str, Any], stated: 
     changes = zip(_changes(found), _changes(expected), strict=True)
     for line, (effect, (change, right)) in enumerate(zip(stated.effects, changes, strict=True), 1):
         place = line - 1
-        if found["vantage"][place] != expected["vantage"][place]:
+        learnt, told = (bool(one["events"][place]) for one in (found, expected))
+        # A look that shows nothing new changes nothing, and whether somebody believes what was said is no matter of it.
+        tells = learnt != told or (change != right and not effect.occurrence)
+        if tells and found["vantage"][place] != expected["vantage"][place]:
             seen, visible = (_from(one["vantage"][place]) for one in (found, expected))
             yield Fault("state observability", seen, visible, line, who)
-        learnt, told = (bool(one["events"][place]) for one in (found, expected))
         if effect and learnt != told:
             # Other events are learnt of by looks at what they change: nobody is asked about them.
             judged = Fault("event observability", _learnt(learnt), _learnt(told), line, who)
