@@ -1,4 +1,5 @@
-# The two commands of the README: `make run` and `make test`. Both make .venv from the lock file first.
+# The two commands of the README: `make run` and `make test`. Both make .venv from the lock file first. `make demo-model`
+# is the same with a real model on this machine.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -8,8 +9,10 @@ VIEWERS := $(or $(RECTOM_VIEWERS),.venv-viewers)
 # by rule, or the one named here, at OPENAI_BASE_URL.
 DATA   ?= $(RECTOM_DATA)
 MODEL  ?=
+# The small open model of `make demo-model`, where MODEL names no other: it is downloaded.
+SMALL  := qwen2.5-coder-1.5b
 
-.PHONY: install viewers run test lint format lock clean
+.PHONY: install viewers local run demo-model test lint format lock clean
 
 install: $(VENV)/.installed
 
@@ -31,6 +34,20 @@ run: install
 	  $(BIN)/rectom run $(if $(DATA),hitom/400 --data $(DATA),fresh/400) --model $(or $(MODEL),scripted)
 	@$(if $(MODEL),,echo "(The scripted model answers by rule and never errs: this shows the machinery, not a model's skill.)")
 
+local: $(VENV)/.local
+
+$(VENV)/.local: $(VENV)/.installed requirements-local.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-local.lock
+	@touch $@
+
+# MODEL is a GGUF file, or a model that `rectom run --model` takes.
+demo-model: local
+	@$(if $(MODEL),,$(BIN)/rectom models get $(SMALL))
+	@$(if $(DATA),,$(BIN)/rectom data get hitom)
+	@$(if $(DATA),RECTOM_DATA=$(DATA)) $(BIN)/rectom sweep experiments/demo.toml \
+	  --model $(if $(wildcard $(MODEL)),local:)$(or $(MODEL),local:$(SMALL))
+	@$(BIN)/python -m webbrowser -t "file://$(CURDIR)/runs/demo/index.html" > /dev/null || true
+
 test: install
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
@@ -49,6 +66,8 @@ lock:
 	  --extra dev --custom-compile-command 'make lock' -o requirements.lock pyproject.toml requirements.build
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' -o requirements-viewers.lock requirements-viewers.in
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' -o requirements-local.lock requirements-local.in
 
 clean:
 	rm -rf $(VENV) .venv-viewers .mypy_cache .ruff_cache build dist

@@ -7,7 +7,7 @@ one the number of entries and the sha256 of all the lines before it.
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -38,16 +38,22 @@ class Imported:
     refused: int = 0
 
 
-def export(store: Store, file: Path, kinds: Iterable[str] = ("reply",)) -> int:
+def export(store: Store, file: Path, kinds: Iterable[str] = ("reply",), keys: Collection[str] | None = None) -> int:
     """Write the entries of ``kinds`` to ``file``, readable by its owner only, and return their number.
 
-    Damaged entries are left out (and noted by the store). The same entries give the same bytes.
+    Damaged entries are left out (and noted by the store), and those whose keys are not among ``keys``, if any are
+    given. The same entries give the same bytes.
 
     Raises:
         ArchiveError: ``file`` cannot be written; it is then as it was.
 
     """
-    entries = (Entry(kind, key, value) for kind in kinds for key, value in store.iterate(kind) if value is not None)
+    entries = (
+        Entry(kind, key, value)
+        for kind in kinds
+        for key, value in store.iterate(kind)
+        if value is not None and (keys is None or key in keys)
+    )
     try:
         with replacing(file) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
             return _write(packed, entries)

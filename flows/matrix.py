@@ -130,12 +130,14 @@ class Matrix:
     budget: _Spending
 
 
-def read(file: Path, cache: Path, runs: Path, more: Mapping[str, Any] | None = None) -> Matrix:
-    """Read a sweep's file; `more` are options that every cell gets besides.
+def read(
+    file: Path, cache: Path, runs: Path, more: Mapping[str, Any] | None = None, models: Sequence[str] = ()
+) -> Matrix:
+    """Read a sweep's file; `more` are options that every cell gets besides, and `models` go for those of the file.
 
     Raises SettingsError that names the field or the cell, if one is wrong.
     """
-    told = _validated(_File, _parsed(file), file)
+    told = _validated(_File, {**_parsed(file), **({"models": [*models]} if models else {})}, file)
     cells = tuple(_cells(told, file, cache, runs, more or {}))
     if not cells:
         raise SettingsError(f"{file}: no cell is left; skip fewer")

@@ -107,6 +107,18 @@ def test_an_archive_carries_the_replies_to_another_machine(lab: Lab, tmp_path: P
     assert not lab.asked_by(lambda: lab.run(cache=there))
 
 
+def test_the_replies_of_one_run_travel_alone(lab: Lab, tmp_path: Path) -> None:
+    lab.run(name="part", limit=3)
+    archive, there = tmp_path / "part.gz", tmp_path / "there"
+    care(lab, "export", archive, "--run", "part", "--runs", lab.runs)
+    care(lab, "import", archive, folder=there)
+    assert 0 < count(there)["reply"] < count(lab.store)["reply"]
+    assert not lab.asked_by(lambda: lab.run(cache=there, limit=3))
+    assert lab.asked_by(lambda: lab.run(cache=there))
+    assert "leave out --stages" in care(lab, "export", archive, "--run", "part", "--stages").err
+    assert "there is no run or sweep other" in care(lab, "export", archive, "--run", "other", "--runs", lab.runs).err
+
+
 def test_stage_results_travel_when_asked_for(lab: Lab, tmp_path: Path) -> None:
     archive, there = tmp_path / "all.gz", tmp_path / "there"
     care(lab, "export", archive, "--stages")

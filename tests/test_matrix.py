@@ -126,6 +126,12 @@ def test_a_model_from_a_file_is_called_by_the_files_name() -> None:
     assert planned.settings.endpoint.concurrency == 2
 
 
+def test_models_of_the_command_line_go_for_those_of_the_file() -> None:
+    Path("night.toml").write_text(SMALL)
+    found = read(Path("night.toml"), Path("cache"), Path("runs"), models=["one", "two"])
+    assert [planned.cell.name for planned in found.cells] == ["fresh · cot · one", "fresh · cot · two"]
+
+
 def test_false_takes_a_default_back() -> None:
     text = SMALL + "settings = [{ label = 'all', limit = false, retry-failed = false }, { label = 'few' }]\n"
     every, few = settings(text + "[defaults]\nlimit = 5\nretry-failed = true\n")

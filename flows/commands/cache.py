@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from cache import Store
 from flows.home import home
 from flows.options import Finite
 from rectom.errors import SettingsError
+from rectom.results.folder import RunFolder
+from rectom.results.named import all_folders
 
 #: What is made again for nothing. The latest fields of each item stay: they tell why it is made again.
 _STAGES = ("stage",)
@@ -88,12 +91,24 @@ def _confirmed() -> bool:
 @_folder
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--stages", is_flag=True, help="Stage results as well.")
-def export(folder: Path | None, file: Path, stages: bool) -> None:
-    """Write the replies to an archive, for another machine or a colleague."""
+@click.option("--run", "names", multiple=True, help="Only the replies of this run or sweep; repeatable.")
+@click.option("--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), help="Where runs are.")
+def export(folder: Path | None, file: Path, stages: bool, names: tuple[str, ...], place: Path) -> None:
+    """Write the replies to an archive, for another machine or a colleague.
+
+    With --run, whoever takes in the archive repeats those runs, and nothing is sent.
+    """
+    if stages and names:
+        raise click.UsageError("--run takes replies alone, from which stages are computed: leave out --stages")
     kinds: tuple[Any, ...] = ("reply", "stage") if stages else ("reply",)
     with _open(folder) as store:
-        count = cache.export(store, file, kinds)
+        count = cache.export(store, file, kinds, _keys(names, place) if names else None)
     click.echo(f"{file}: {count:,} entries")
+
+
+def _keys(names: Sequence[str], place: Path) -> set[str]:
+    """The keys of all replies that runs used."""
+    return {call["key"] for folder in all_folders(names, place) for call in RunFolder(folder).calls()}
 
 
 @command.command(name="import")

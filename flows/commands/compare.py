@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rectom.errors import DataError, SettingsError
+from rectom.errors import SettingsError
 from rectom.results.comparison import Comparison, compare
 from rectom.results.comparison_tables import (
     ACCURACY_HEADER,
@@ -26,6 +26,7 @@ from rectom.results.comparison_tables import (
     paid_rows,
 )
 from rectom.results.finished import Finished
+from rectom.results.named import run_folders
 from rectom.results.tables import as_csv, latex, markdown
 
 #: What the columns of the terminal's tables mean, as far as their names do not say it.
@@ -77,19 +78,10 @@ def command(
 
 def _folders(names: Sequence[str], place: Path) -> list[Path]:
     """The folders of the runs, each once, in order. Raises SettingsError if that is no comparison."""
-    folders = list({folder.resolve(): folder for folder in (_folder(name, place) for name in names)}.values())
+    folders = run_folders(names, place)
     if not 2 <= len(folders) <= len(ascii_uppercase):
         raise SettingsError(f"compare takes from 2 to {len(ascii_uppercase)} different runs, not {len(folders)}")
     return folders
-
-
-def _folder(name: str, place: Path) -> Path:
-    for folder in (Path(name), place / name):
-        if (folder / "manifest.json").is_file():
-            return folder
-    known = sorted(file.parent.name for file in place.glob("*/manifest.json"))
-    more = ", …" if len(known) > 8 else ""
-    raise DataError(f"there is no run {name} in {place}; there are {', '.join(known[:8]) or 'none'}{more}")
 
 
 def _print(compared: Comparison, console: Console) -> None:

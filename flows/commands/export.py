@@ -8,9 +8,10 @@ from typing import Final
 
 import click
 
-from rectom.errors import DataError, SettingsError
-from rectom.results import export, inspect_log, sweep
+from rectom.errors import SettingsError
+from rectom.results import export, inspect_log
 from rectom.results.exported import Exported
+from rectom.results.named import all_folders
 
 #: What a single log of inspect_ai is called, if `--out` is to be a file.
 _LOG: Final = ".eval"
@@ -47,7 +48,7 @@ def command(names: tuple[str, ...], form: str, out: Path, place: Path, force: bo
     """  # noqa: D301  a backspace, which tells click to leave the list as it is
     if not force and _taken(out):
         raise SettingsError(f"{out} holds something already: choose another --out, or --force to write over it")
-    runs = [Exported.read(folder) for folder in _folders(names, place)]
+    runs = [Exported.read(folder) for folder in all_folders(names, place)]
     _different_names(runs)
     for path in _FORMS[form](runs, out):
         click.echo(path)
@@ -55,32 +56,6 @@ def command(names: tuple[str, ...], form: str, out: Path, place: Path, force: bo
 
 def _taken(out: Path) -> bool:
     return any(out.iterdir()) if out.is_dir() else out.exists()
-
-
-def _folders(names: Sequence[str], place: Path) -> list[Path]:
-    """The folders of the runs, each once, in order."""
-    found = [folder for name in names for folder in _found(name, place)]
-    return list({folder.resolve(): folder for folder in found}.values())
-
-
-def _found(name: str, place: Path) -> list[Path]:
-    """The folder of a run, or those of a sweep's finished cells. Raises DataError if there is neither."""
-    for folder in (Path(name), place / name):
-        if (folder / sweep.FILE).is_file():
-            return _cells(folder)
-        if (folder / "manifest.json").is_file():
-            return [folder]
-    known = sorted({file.parent.name for what in ("manifest.json", sweep.FILE) for file in place.glob(f"*/{what}")})
-    more = ", …" if len(known) > 8 else ""
-    raise DataError(f"there is no run or sweep {name} in {place}; there are {', '.join(known[:8]) or 'none'}{more}")
-
-
-def _cells(folder: Path) -> list[Path]:
-    cells = sweep.Sweep.read(folder).cells
-    runs = [folder.resolve().parent / cell.run for cell in cells if cell.state == sweep.FINISHED]
-    if not runs:
-        raise DataError(f"no cell of the sweep {folder} is finished: run the sweep, then export it")
-    return runs
 
 
 def _different_names(runs: Sequence[Exported]) -> None:

@@ -44,6 +44,7 @@ _STYLES: Final = {FINISHED: "green", FAILED: "red"}
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--plan", is_flag=True, help="Say what would be sent, and what it may cost; send nothing.")
 @click.option("--only", "patterns", multiple=True, metavar="TEXT", help="Only cells whose names hold TEXT; repeatable.")
+@click.option("--model", "models", multiple=True, help="A model instead of those of the file; repeatable.")
 @click.option("--at-once", type=click.IntRange(1), help="Cells under way together, instead of what the file says.")
 @click.option("--limit", type=click.IntRange(1), help="Only the first N questions of every cell.")
 @click.option("--retry-failed", is_flag=True, help="Ask again what failed, and only that.")
@@ -58,6 +59,7 @@ def command(
     file: Path,
     plan: bool,
     patterns: tuple[str, ...],
+    models: tuple[str, ...],
     at_once: int | None,
     limit: int | None,
     retry_failed: bool,
@@ -73,7 +75,7 @@ def command(
     ordinary run: `rectom runs` lists it, `rectom show` and `rectom compare` read it.
     """
     more = {**({"limit": limit} if limit else {}), **({"retry-failed": True} if retry_failed else {})}
-    matrix = read(file, cache or home() / "cache", runs, more)
+    matrix = read(file, cache or home() / "cache", runs, more, models)
     planned = chosen(matrix.cells, patterns)
     purse = _purse(matrix, budget)
     if plan:

@@ -1,0 +1,55 @@
+"""Which folders the names on a command line mean: runs, and sweeps, which stand for their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rectom.errors import DataError
+from rectom.results import sweep
+
+_MANIFEST = "manifest.json"
+
+
+def run_folders(names: Sequence[str], place: Path) -> list[Path]:
+    """The folders of runs, each once, in order; `place` is where runs are. Raises DataError for an unknown name."""
+    return _once([_run_folder(name, place) for name in names])
+
+
+def all_folders(names: Sequence[str], place: Path) -> list[Path]:
+    """The same, where a name may be a sweep's as well, for all its finished cells."""
+    return _once([folder for name in names for folder in _runs_or_cells(name, place)])
+
+
+def _once(folders: Sequence[Path]) -> list[Path]:
+    return list({folder.resolve(): folder for folder in folders}.values())
+
+
+def _run_folder(name: str, place: Path) -> Path:
+    for folder in (Path(name), place / name):
+        if (folder / _MANIFEST).is_file():
+            return folder
+    raise DataError(f"there is no run {name} in {place}; {_known(place, _MANIFEST)}")
+
+
+def _runs_or_cells(name: str, place: Path) -> list[Path]:
+    for folder in (Path(name), place / name):
+        if (folder / sweep.FILE).is_file():
+            return _cells(folder)
+        if (folder / _MANIFEST).is_file():
+            return [folder]
+    raise DataError(f"there is no run or sweep {name} in {place}; {_known(place, _MANIFEST, sweep.FILE)}")
+
+
+def _known(place: Path, *files: str) -> str:
+    known = sorted({found.parent.name for file in files for found in place.glob(f"*/{file}")})
+    more = ", …" if len(known) > 8 else ""
+    return f"there are {', '.join(known[:8]) or 'none'}{more}"
+
+
+def _cells(folder: Path) -> list[Path]:
+    cells = sweep.Sweep.read(folder).cells
+    runs = [folder.resolve().parent / cell.run for cell in cells if cell.state == sweep.FINISHED]
+    if not runs:
+        raise DataError(f"no cell of the sweep {folder} is finished: run the sweep, then export it")
+    return runs
