@@ -114,6 +114,11 @@ class Hearing:
     belief: State
     exits: tuple[str, ...]
 
+    def believed(self) -> Delta:
+        """The revision by what was heard, where that is believed: it comes, and what it supersedes goes."""
+        news = self.event.proposition
+        return Delta(frozenset({news}), superseded(self.belief, [news])) if news else Delta()
+
 
 class Observer(Protocol):
     """The semantic judgements of lines 9 and 10. The readers make them; so may anything else."""

@@ -17,7 +17,7 @@ from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
 
 #: Bump when a reply changes its meaning: cached stage results are found by it.
-VERSION = 2
+VERSION = 3
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
@@ -133,15 +133,14 @@ def numbered(allowed: Mapping[int, Sequence[str]]) -> ReplyModel:
     return create_model("Observation", __base__=Strict, **entries)
 
 
-def revision(proposition: str, believed: Iterable[str]) -> ReplyModel:
-    """`{"convinced", "added_facts", "removed_facts"}`: how what was said changes a belief."""
-    return create_model(
-        "Revision",
-        __base__=Strict,
-        convinced=(bool, ...),
-        added_facts=_list_of(one_of([proposition])),
-        removed_facts=_list_of(one_of(believed)),
-    )
+def revision(*, by_order: bool = False) -> ReplyModel:
+    """`{"convinced"}`: whether what was said is believed.
+
+    Where the order of leaving decides, `hearer_left` and `speaker_left` come first: their places in it, from 1, and 0
+    for who has not left. What they are compared for follows them, so that a model need not know it beforehand.
+    """
+    places: dict[str, Any] = {"hearer_left": (int, ...), "speaker_left": (int, ...)} if by_order else {}
+    return create_model("Revision", __base__=Strict, **places, convinced=(bool, ...))
 
 
 def reduction() -> ReplyModel:

@@ -42,7 +42,7 @@ REQUEST = ChatRequest(ModelId("m"), (Message("user", "Where?"),), Sampling(max_t
         schemas.comings(["Ann", "Ben"], 4),
         schemas.chain(["Anne", "Bob"]),
         schemas.numbered({1: ["a", "b"], 3: ["c"]}),
-        schemas.revision("in(ball,box)", ["in(ball,bag)"]),
+        schemas.revision(by_order=True),
         schemas.reduction(),
         schemas.answer(["in(ball,box)"], ["box", "bag"]),
         schemas.choice(["A", "B"]),
@@ -75,7 +75,7 @@ MODELS: st.SearchStrategy[Any] = st.one_of(
     st.builds(schemas.comings, NAMES | MANY, COUNTS),
     st.builds(schemas.chain, NAMES | MANY),
     st.builds(schemas.numbered, st.dictionaries(COUNTS, NAMES | MANY, max_size=5)),
-    st.builds(schemas.revision, st.text(max_size=9), NAMES | MANY),
+    st.builds(schemas.revision, by_order=st.booleans()),
     st.just(schemas.reduction()),
     st.builds(schemas.answer, NAMES | MANY, NAMES | MANY),
     st.builds(schemas.choice, NAMES | MANY),
@@ -103,7 +103,7 @@ async def test_an_imagined_reply_fits_whatever_readers_and_methods_ask(
     written = schemas.json_schema
     monkeypatch.setattr(schemas, "json_schema", noted)
     with sharing(tmp_path / "store", Purse(), []) as shared:
-        shared.benchmarks["cases", kind, None, (), 0, None] = cases.benchmark(kind)
+        shared.benchmarks["cases", kind, None, 0, None] = cases.benchmark(kind)
         for method in (*BUILT_IN, "rectom", "rectom-lite"):
             for more in ({}, {"update": "model"}, {"state": "off"}, {"verify": True})[: 4 if method == "rectom" else 1]:
                 settings = Settings("cases", kind, method=method, model="m", runs=tmp_path, **more)

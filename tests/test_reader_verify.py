@@ -170,7 +170,7 @@ def test_an_answer_that_contradicts_its_fact_is_asked_again() -> None:
 
 def test_an_observation_of_what_was_told_to_others_is_asked_again() -> None:
     world = build_global([private_tell("Anne", "Bob", COIN)])
-    reader, client = reading({"1": "not_observable"}, {"1": "observable"}, {"1": "not_observable"}, verify=True)
+    reader, client = reading({"1": "observable"}, {"1": "not_observable"}, verify=True)
     able = asyncio.run(reader.observability(world, "Cid"))
     assert able.events == (False,)
     assert "event 1 does not reach Cid" in client.requests[-1].messages[-1].content

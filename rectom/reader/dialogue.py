@@ -21,7 +21,7 @@ from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.asking import Asker
 from rectom.reader.model import all_of, listed, numbered_lines
 from rectom.reader.rules import present
-from rectom.reader.story import StoryReader, belief_in, fields_of
+from rectom.reader.story import StoryReader, fields_of
 from rectom.rules import Rules, Scope
 from rectom.story import Story, Vocabulary
 from rectom.words import words_of
@@ -142,7 +142,7 @@ class DialogueRules:
 
     async def revise(self, hearing: Hearing) -> Delta:
         """Line 10: what is heard is known to have been said."""
-        return belief_in(hearing)
+        return hearing.believed()
 
     async def reduce(self, question: str, chain: Sequence[str]) -> str:
         """Line 12: what remains is asked of the utterances that the belief holds, so the question may stay."""
@@ -220,7 +220,7 @@ class DialogueReader(StoryReader):
 
     async def revise(self, hearing: Hearing) -> Delta:
         """Line 10: what is heard is known to have been said."""
-        return belief_in(hearing)
+        return hearing.believed()
 
     async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
         """Lines 5 and 13, from the utterances that the state holds, in their words."""

@@ -37,10 +37,11 @@ class Historian:
 
     def fields(self, step: str) -> dict[str, object]:
         """Model, sampling and prompt, and what else goes into the prompt."""
-        wanted, choices = self._asker.placeholders(step), self._rules.fields()
-        said = {"rules": {choice: choices[choice] for choice in self._said(step)}} if "rules" in wanted else {}
+        wanted = self._asker.placeholders(step)
+        said = self._said(step) if "rules" in wanted else ()
+        words = {choice: prompts.in_words(self._rules, (choice,)) for choice in said}
         note = {"note": sha256(self._note.encode()).hexdigest()} if "note" in wanted else {}
-        return {**self._asker.fields(step), **said, **note}
+        return {**self._asker.fields(step), **({"rules": words} if said else {}), **note}
 
     def _constant(self, step: str) -> dict[str, str]:
         """What of the prompt is the same for all stories."""

@@ -15,7 +15,7 @@ from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader import verify
 from rectom.reader.asking import Asker
-from rectom.rules import PRESETS, Rules
+from rectom.rules import PRESETS, Depth, Rules, Trust
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from rectom.story import Story, Vocabulary
 from rectom.words import words_of
@@ -70,11 +70,11 @@ class ModelReader:
 
     def fields(self, step: str) -> dict[str, object]:
         """Model, sampling and prompts, and what else goes into the step's prompt."""
-        said = {choice: self.rules.fields()[choice] for choice in self.said.get(step, ())}
+        words = "revise" if step == "revise" else "rules"
+        said = {choice: prompts.in_words(self.rules, (choice,), words) for choice in self.said.get(step, ())}
         fields = {**self._asker.fields(*PROMPTS[step]), **({"rules": said} if said else {})}
-        if step in {"abstract", "revise"}:
-            fields["note"] = sha256(self._note.encode()).hexdigest()
         if step == "abstract":
+            fields["note"] = sha256(self._note.encode()).hexdigest()
             fields["window"] = self._window or "story"
         if self._verify and step in _VERIFIED:
             fields["verify"] = verify.VERSION
@@ -189,19 +189,27 @@ class ModelReader:
         return learnt
 
     async def revise(self, hearing: Hearing) -> Delta:
-        """Line 10: the prompt holds the beliefs about objects, which is all that a claim can change."""
-        belief = [fact for fact in hearing.belief if fact.predicate == "in"]
-        return await self._asker.ask(
+        """Line 10: the model judges whether what was said is believed; what follows from that is no question."""
+        decided = deciding(self.rules, hearing) if self.said else ()
+        convinced = await self._asker.ask(
             "revise",
-            schemas.revision(str(hearing.event.proposition), printed(belief)),
-            lambda reply: delta_of(reply, hearing),
-            note=self._note,
-            **self._rules_in_words("revise"),
-            exits=listed(hearing.exits),
+            schemas.revision(by_order="trust" in decided and self.rules.trust is Trust.LATER_LEAVER),
+            lambda reply: reply.convinced,
+            **self._circumstances(hearing, decided),
             event=str(hearing.event),
-            belief=" ".join(printed(belief)) or "nothing",
             holder=holder_of(hearing.chain),
         )
+        return hearing.believed() if convinced else Delta()
+
+    def _circumstances(self, hearing: Hearing, decided: tuple[str, ...]) -> dict[str, str]:
+        """What the judgement rests on: the rules of the case and the order of leaving, or the belief before."""
+        if decided:
+            return {
+                "rules": prompts.in_words(self.rules, decided, "revise"),
+                "exits": listed(hearing.exits, numbered=True),
+            }
+        belief = [fact for fact in hearing.belief if fact.predicate != "in_room"]
+        return {"belief": " ".join(printed(belief)) or "nothing"}
 
     async def reduce(self, question: str, chain: Sequence[str]) -> str:
         """Line 12. A question about the actual world is its own reduction."""
@@ -290,22 +298,18 @@ def _fact(text: str, words: Vocabulary) -> Fact:
     return fact
 
 
-def delta_of(reply: Any, hearing: Hearing) -> Delta:
-    """The revision that a reply states. Raises ValueError if it breaks the rules of one."""
-    said, believed = hearing.event.proposition, {str(fact): fact for fact in hearing.belief}
-    if reply.convinced != bool(reply.added_facts) or (not reply.convinced and reply.removed_facts):
-        raise ValueError("added_facts holds what was said if convinced is true; both lists are empty if it is false")
-    if any(text != str(said) for text in reply.added_facts):
-        raise ValueError(f"added_facts can hold nothing but {said}")
-    if unknown := [text for text in reply.removed_facts if text not in believed]:
-        raise ValueError(f"{unknown[0]} is not part of the belief before")
-    if said is None or not reply.convinced:
-        return Delta()
-    removed = {believed[text] for text in reply.removed_facts}
-    kept = [fact for fact in hearing.belief - removed if fact.slot == said.slot and fact != said]
-    if kept:
-        raise ValueError(f"{kept[0]} cannot stay true beside {said}: put it into removed_facts")
-    return Delta(frozenset({said}), frozenset(removed))
+def deciding(rules: Rules, hearing: Hearing) -> tuple[str, ...]:
+    """The choices of the rules that a case rests on; the others are not said to the model, which they would mislead."""
+    chain, speaker = hearing.chain, hearing.event.speaker
+    if len(chain) == 1:
+        return ("trust",)
+    if rules.depth is Depth.EVERY:
+        return ("depth", "trust")
+    if len(chain) == 2 and speaker == chain[0]:
+        return ("depth", "speaker_convinces")
+    if len(chain) == 2 and speaker == chain[1] and rules.speaker_sincere:
+        return ("depth", "speaker_sincere", "trust")
+    return ("depth",)
 
 
 def _option(reply: Any, facts: Sequence[str], choices: Sequence[str]) -> str:
@@ -322,9 +326,9 @@ def numbered_lines(lines: Sequence[str]) -> str:
     return "\n".join(f"{number} {line}" for number, line in enumerate(lines, 1))
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], *, numbered: bool = False) -> str:
     """Names as a prompt lists them."""
-    return ", ".join(names) or "none"
+    return ", ".join(f"{n} {name}" if numbered else name for n, name in enumerate(names, 1)) or "none"
 
 
 def _things(words: Vocabulary, names: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from rectom import grammar
 from rectom.errors import StepFailure
 from rectom.events import Delta, Event
-from rectom.facts import State, superseded, value_of
+from rectom.facts import State, value_of
 from rectom.perspective import Hearing, Observability, Perspective, build_global, construct
 from rectom.rules import PRESETS, WAITING_ROOM, Depth, Rules, Trust, Waiting
 from rectom.story import Story, Vocabulary
@@ -64,10 +64,7 @@ class RuleReader:
 
     async def revise(self, hearing: Hearing) -> Delta:
         """Line 10: the belief follows the proposition if it convinces; otherwise nothing changes."""
-        said = hearing.event.proposition
-        if said is None or not convinces(hearing, self.rules):
-            return Delta()
-        return Delta(frozenset({said}), superseded(hearing.belief, [said]))
+        return hearing.believed() if convinces(hearing, self.rules) else Delta()
 
     async def reduce(self, question: str, chain: Sequence[str]) -> str:
         """Line 12: q⁽⁰⁾."""

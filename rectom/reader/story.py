@@ -15,10 +15,10 @@ from rectom.answers import letters, shown
 from rectom.chains import belief_chain
 from rectom.errors import FormulaError, StepFailure, StoryError
 from rectom.events import Delta, Event, misses, perceives, persistent, private_tell, public_claim
-from rectom.facts import Fact, State, printed, superseded
+from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.asking import Asker
-from rectom.reader.model import ModelReader, all_of, delta_of, holder_of, listed, numbered_lines
+from rectom.reader.model import ModelReader, all_of, listed, numbered_lines
 from rectom.reader.perception import perception
 from rectom.rules import Rules, Scope
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
@@ -57,7 +57,7 @@ class StoryRules:
 
     async def revise(self, hearing: Hearing) -> Delta:
         """Line 10: what is perceived, or heard of somebody else, is believed."""
-        return Delta() if _is_own_claim(hearing) else belief_in(hearing)
+        return Delta() if _is_own_claim(hearing) else hearing.believed()
 
     async def reduce(self, question: str, chain: Sequence[str]) -> str:
         """Line 12: a question about nobody's belief is its own reduction."""
@@ -74,12 +74,6 @@ def fields_of(text: str, version: int, step: str, rules: Rules) -> dict[str, obj
     """What a step by rule depends on for a kind of text: of the rules only what being in the waiting room means."""
     used = {"rules": {"waiting": str(rules.waiting)}} if step == "observe" else {}
     return {"by": "rules", "version": version, "text": text, **used}
-
-
-def belief_in(hearing: Hearing) -> Delta:
-    """The revision by what was perceived or heard, believed as it is."""
-    news = hearing.event.proposition
-    return Delta(frozenset({news}), superseded(hearing.belief, [news])) if news else Delta()
 
 
 def _is_own_claim(hearing: Hearing) -> bool:
@@ -139,16 +133,8 @@ class StoryReader(ModelReader):
         if _is_own_claim(hearing):
             return Delta()
         if hearing.event.occurrence and hearing.event.occurrence.predicate == "perceives":
-            return belief_in(hearing)
-        belief = [fact for fact in hearing.belief if fact.predicate != "in_room"]
-        return await self._asker.ask(
-            "revise",
-            schemas.revision(str(hearing.event.proposition), printed(belief)),
-            lambda reply: delta_of(reply, hearing),
-            event=str(hearing.event),
-            belief=" ".join(printed(belief)) or "nothing",
-            holder=holder_of(hearing.chain),
-        )
+            return hearing.believed()
+        return await super().revise(hearing)
 
     def _left_over(self, question: str, chain: Sequence[str]) -> str | None:
         # What belongs to somebody may be asked for by his name, what he believes may not.
