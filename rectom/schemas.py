@@ -133,14 +133,14 @@ def numbered(allowed: Mapping[int, Sequence[str]]) -> ReplyModel:
     return create_model("Observation", __base__=Strict, **entries)
 
 
-def revision(*, by_order: bool = False) -> ReplyModel:
-    """`{"convinced"}`: whether what was said is believed.
+def leaving(hearer: str, speaker: str) -> ReplyModel:
+    """`{"left_first"}`: who of the two left first."""
+    return create_model("Leaving", __base__=Strict, left_first=(one_of([hearer, speaker]), ...))
 
-    Where the order of leaving decides, `hearer_left` and `speaker_left` come first: their places in it, from 1, and 0
-    for who has not left. What they are compared for follows them, so that a model need not know it beforehand.
-    """
-    places: dict[str, Any] = {"hearer_left": (int, ...), "speaker_left": (int, ...)} if by_order else {}
-    return create_model("Revision", __base__=Strict, **places, convinced=(bool, ...))
+
+def revision() -> ReplyModel:
+    """`{"convinced"}`: whether what was said is believed."""
+    return create_model("Revision", __base__=Strict, convinced=(bool, ...))
 
 
 def reduction() -> ReplyModel:

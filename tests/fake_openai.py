@@ -29,10 +29,7 @@ from rectom.events import Event, Kind
 from rectom.facts import Fact, printed
 from rectom.llm import ChatRequest, Message, ModelId
 from rectom.llm.rehearsal import imagined
-from rectom.perspective import Hearing
 from rectom.prompts import in_words
-from rectom.reader.model import deciding
-from rectom.reader.rules import convinces
 from rectom.rules import PRESETS, Rules, Waiting
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from tests.cases import KINDS
@@ -65,16 +62,11 @@ def _heads() -> str:
     return "|".join(sorted({name for user in users for name in re.findall(r"^(.+):[ \n]\$", user, re.MULTILINE)}))
 
 
-def rules_of(system: str, hearing: Hearing | None = None) -> Rules:
-    """The rules that a system message says in words: the last preset of the ladder of which it holds all, or those that
-    a case rests on.
-    """
-    every = ("trust", "depth", "speaker_convinces", "speaker_sincere")
-
-    def words(rules: Rules) -> str:
-        return in_words(rules, deciding(rules, hearing), "revise") if hearing else in_words(rules, every)
-
-    return [rules for rules in PRESETS.values() if words(rules) in system][-1]
+def rules_of(system: str) -> Rules:
+    """The rules that a system message says in words: the last preset of the ladder whose words it holds."""
+    choices = ("trust", "depth", "speaker_convinces", "speaker_sincere")
+    said = [rules for rules in PRESETS.values() if in_words(rules, choices) in system]
+    return said[-1]
 
 
 def abstract(system: str, given: Fields) -> Any:
@@ -114,13 +106,8 @@ def _learnt(event: str, character: str) -> str:
 
 
 def revise(system: str, given: Fields) -> Any:
-    said, exits = Fact.parse(given["Said"]), re.findall(r"\d+ (\w+)", given["Order of leaving"])
-    holder = given["Belief of"].removeprefix("what ").replace(" thinks", "").split(" that ")
-    hearing = Hearing(tuple(holder), Event(Kind.TRANSIENT, occurrence=said), frozenset(), tuple(exits))
-    left = {name: number for number, name in enumerate(exits, 1)}
-    places = {"hearer_left": left.get(holder[-1], 0), "speaker_left": left.get(hearing.event.speaker or "", 0)}
-    convinced = convinces(hearing, rules_of(system, hearing))
-    return {**(places if "hearer_left" in system else {}), "convinced": convinced}
+    order = given["Order of leaving"].split(", ")
+    return {"left_first": min(given["Hearer"], given["Speaker"], key=order.index)}
 
 
 def reduce(system: str, given: Fields) -> Any:
@@ -188,7 +175,7 @@ def wrongly(step: str, given: Fields, right: Any) -> Any:
         case "observe_states" | "observe_events" | "observe_history":
             right.update(dict.fromkeys(right, NOT_OBSERVABLE))
         case "revise":
-            right.update(convinced=False)
+            right.update({"left_first": given["Speaker"]} if "left_first" in right else {"convinced": False})
         case "reduce":
             right["question"] = "Where is the nothing really?"
         case "answer" | "answer_history":

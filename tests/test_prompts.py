@@ -98,8 +98,7 @@ def test_every_placeholder_is_filled_and_every_prompt_asked(asked: list[ChatRequ
 def test_the_constant_part_comes_first_and_is_the_same_for_all_stories(name: str, asked: list[ChatRequest]) -> None:
     messages = [request.messages for request in asked if request.schema_name == name]
     assert {tuple(message.role for message in turn) for turn in messages} == {("system", "user")}
-    # A revision is told the rules of its case, of which there are few.
-    assert len({system.content for system, _ in messages}) <= (5 if name == "revise" else 1)
+    assert len({system.content for system, _ in messages}) == 1
     assert len({user.content for _, user in messages}) > 1
 
 
@@ -127,25 +126,18 @@ def test_a_prompt_holds_no_more_than_its_step_needs(asked: list[ChatRequest]) ->
 
 @every_preset
 def test_the_rules_of_every_preset_have_words(rules: Rules) -> None:
-    of_claims = ("trust", "depth", "speaker_convinces", "speaker_sincere")
-    for file, choices in {"rules": ("scope", "waiting", *of_claims), "revise": of_claims}.items():
-        for choice in choices:
-            silent = rules.fields()[choice] is False
-            assert bool(prompts.in_words(rules, (choice,), file)) is not silent
+    for choice in ("scope", "waiting", "trust", "depth", "speaker_convinces", "speaker_sincere"):
+        said = prompts.in_words(rules, (choice,))
+        silent = rules.fields()[choice] is False
+        assert bool(said) is not silent
 
 
 @every_preset
 def test_the_rules_are_said_in_the_prompts_that_follow_them(rules: Rules) -> None:
     requests = requests_of(3, rules)
-    cases = [("trust",), ("depth", "trust"), ("depth",), ("depth", "speaker_convinces")]
-    cases += [("depth", "speaker_sincere", "trust")]
-    said = {
-        "observe_states": [prompts.in_words(rules, ("waiting",))],
-        "revise": [prompts.in_words(rules, case, "revise") for case in cases],
-    }
+    said = {"observe_states": prompts.in_words(rules, ("waiting",))}
     for request in requests:
-        system = request.messages[0].content
-        assert any(words in system for words in said.get(request.schema_name or "", [""]))
+        assert said.get(request.schema_name or "", "") in request.messages[0].content
 
 
 def test_equal_windows_are_equal_requests_in_whichever_story_they_stand() -> None:

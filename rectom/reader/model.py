@@ -15,7 +15,8 @@ from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader import verify
 from rectom.reader.asking import Asker
-from rectom.rules import PRESETS, Depth, Rules, Trust
+from rectom.reader.rules import truster
+from rectom.rules import PRESETS, Rules
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from rectom.story import Story, Vocabulary
 from rectom.words import words_of
@@ -33,8 +34,8 @@ PROMPTS: Final = {
 #: The steps that rules can check.
 _VERIFIED: Final = frozenset({"abstract", "observe", "answer"})
 
-#: The choices of the rules that a step's prompt says in words, for Hi-ToM.
-_SAID: Final[dict[str, tuple[str, ...]]] = {
+#: The choices of the rules that a step follows, for Hi-ToM: observation is told them in words.
+_FOLLOWED: Final[dict[str, tuple[str, ...]]] = {
     "observe": ("waiting",),
     "revise": ("trust", "depth", "speaker_convinces", "speaker_sincere"),
 }
@@ -48,8 +49,8 @@ class ModelReader:
     `rectom.reader.verify`, and a violation is named to the model as any other fault is.
     """
 
-    #: The choices of the rules that a step's prompt says in words; for other texts the prompts hold the rules.
-    said: ClassVar[Mapping[str, tuple[str, ...]]] = _SAID
+    #: The choices of the rules that a step follows; for other texts the prompts hold the rules.
+    followed: ClassVar[Mapping[str, tuple[str, ...]]] = _FOLLOWED
     #: Whether a line may speak of what earlier ones name.
     natural: ClassVar[bool] = False
 
@@ -70,9 +71,8 @@ class ModelReader:
 
     def fields(self, step: str) -> dict[str, object]:
         """Model, sampling and prompts, and what else goes into the step's prompt."""
-        words = "revise" if step == "revise" else "rules"
-        said = {choice: prompts.in_words(self.rules, (choice,), words) for choice in self.said.get(step, ())}
-        fields = {**self._asker.fields(*PROMPTS[step]), **({"rules": said} if said else {})}
+        choices = {choice: self.rules.fields()[choice] for choice in self.followed.get(step, ())}
+        fields = {**self._asker.fields(*PROMPTS[step]), **({"rules": choices} if choices else {})}
         if step == "abstract":
             fields["note"] = sha256(self._note.encode()).hexdigest()
             fields["window"] = self._window or "story"
@@ -166,8 +166,8 @@ class ModelReader:
         return rooms
 
     def _rules_in_words(self, step: str) -> dict[str, str]:
-        said = self.said.get(step)
-        return {"rules": prompts.in_words(self.rules, said)} if said else {}
+        followed = self.followed.get(step)
+        return {"rules": prompts.in_words(self.rules, followed)} if followed else {}
 
     async def _events(self, events: Sequence[Event | None], character: str) -> tuple[bool, ...]:
         """Only of what reaches people elsewhere: other events are observed where their states are."""
@@ -189,27 +189,42 @@ class ModelReader:
         return learnt
 
     async def revise(self, hearing: Hearing) -> Delta:
-        """Line 10: the model judges whether what was said is believed; what follows from that is no question."""
-        decided = deciding(self.rules, hearing) if self.said else ()
-        convinced = await self._asker.ask(
+        """Line 10. Where the rules do not settle it, a belief follows a speaker who left later than the hearer: the
+        model says who left first, and what follows from that is no question.
+        """
+        return hearing.believed() if await self._convinced(hearing) else Delta()
+
+    async def _convinced(self, hearing: Hearing) -> bool:
+        if not self.followed:
+            return await self._judged(hearing)
+        hearer = truster(hearing, self.rules)
+        return hearer if isinstance(hearer, bool) else await self._left_first(hearer, hearing)
+
+    async def _judged(self, hearing: Hearing) -> bool:
+        """Whether somebody believes what was said, by his belief before."""
+        belief = [fact for fact in hearing.belief if fact.predicate != "in_room"]
+        return await self._asker.ask(
             "revise",
-            schemas.revision(by_order="trust" in decided and self.rules.trust is Trust.LATER_LEAVER),
-            lambda reply: reply.convinced,
-            **self._circumstances(hearing, decided),
+            schemas.revision(),
+            lambda reply: bool(reply.convinced),
             event=str(hearing.event),
+            belief=" ".join(printed(belief)) or "nothing",
             holder=holder_of(hearing.chain),
         )
-        return hearing.believed() if convinced else Delta()
 
-    def _circumstances(self, hearing: Hearing, decided: tuple[str, ...]) -> dict[str, str]:
-        """What the judgement rests on: the rules of the case and the order of leaving, or the belief before."""
-        if decided:
-            return {
-                "rules": prompts.in_words(self.rules, decided, "revise"),
-                "exits": listed(hearing.exits, numbered=True),
-            }
-        belief = [fact for fact in hearing.belief if fact.predicate != "in_room"]
-        return {"belief": " ".join(printed(belief)) or "nothing"}
+    async def _left_first(self, hearer: str, hearing: Hearing) -> bool:
+        speaker = hearing.event.speaker or ""
+        # Who has not left counts as having left before the others, and is not believed.
+        staying = [name for name in (speaker, hearer) if name not in hearing.exits]
+        return await self._asker.ask(
+            "revise",
+            schemas.leaving(hearer, speaker),
+            lambda reply: bool(reply.left_first == hearer),
+            exits=listed([*staying, *hearing.exits]),
+            event=str(hearing.event),
+            hearer=hearer,
+            speaker=speaker,
+        )
 
     async def reduce(self, question: str, chain: Sequence[str]) -> str:
         """Line 12. A question about the actual world is its own reduction."""
@@ -298,20 +313,6 @@ def _fact(text: str, words: Vocabulary) -> Fact:
     return fact
 
 
-def deciding(rules: Rules, hearing: Hearing) -> tuple[str, ...]:
-    """The choices of the rules that a case rests on; the others are not said to the model, which they would mislead."""
-    chain, speaker = hearing.chain, hearing.event.speaker
-    if len(chain) == 1:
-        return ("trust",)
-    if rules.depth is Depth.EVERY:
-        return ("depth", "trust")
-    if len(chain) == 2 and speaker == chain[0]:
-        return ("depth", "speaker_convinces")
-    if len(chain) == 2 and speaker == chain[1] and rules.speaker_sincere:
-        return ("depth", "speaker_sincere", "trust")
-    return ("depth",)
-
-
 def _option(reply: Any, facts: Sequence[str], choices: Sequence[str]) -> str:
     if reply.fact not in {*facts, "none"}:
         raise ValueError(f"{reply.fact} is not one of the facts")
@@ -326,9 +327,9 @@ def numbered_lines(lines: Sequence[str]) -> str:
     return "\n".join(f"{number} {line}" for number, line in enumerate(lines, 1))
 
 
-def listed(names: Sequence[str], *, numbered: bool = False) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names as a prompt lists them."""
-    return ", ".join(f"{n} {name}" if numbered else name for n, name in enumerate(names, 1)) or "none"
+    return ", ".join(names) or "none"
 
 
 def _things(words: Vocabulary, names: Sequence[str]) -> str:

@@ -102,23 +102,36 @@ def reaches(event: Event, character: str) -> bool:
 
 def convinces(hearing: Hearing, rules: Rules) -> bool:
     """Whether the innermost belief of the chain follows what was heard."""
-    chain, event = hearing.chain, hearing.event
+    hearer = truster(hearing, rules)
+    return hearer if isinstance(hearer, bool) else _trusts(hearer, hearing)
+
+
+def truster(hearing: Hearing, rules: Rules) -> str | bool:
+    """Who must trust the speaker for the belief to follow what was said; or whether it does, whoever trusts whom."""
+    hearer, speaker = _hearer(hearing, rules), hearing.event.speaker
+    if isinstance(hearer, bool):
+        return hearer
+    if rules.trust is Trust.EVERYONE:
+        return True
+    # A speaker is not convinced by his own claim.
+    return hearer != speaker and hearer
+
+
+def _hearer(hearing: Hearing, rules: Rules) -> str | bool:
+    chain, speaker = hearing.chain, hearing.event.speaker
     if rules.depth is Depth.EVERY or len(chain) == 1:
-        return _trusts(chain[-1], hearing, rules)
+        return chain[-1]
     if len(chain) > 2:
         return False
     outer, inner = chain
-    if outer == event.speaker:
+    if outer == speaker:
         return rules.speaker_convinces
-    return rules.speaker_sincere and inner == event.speaker and _trusts(outer, hearing, rules)
+    return rules.speaker_sincere and inner == speaker and outer
 
 
-def _trusts(hearer: str, hearing: Hearing, rules: Rules) -> bool:
-    if rules.trust is Trust.EVERYONE:
-        return True
+def _trusts(hearer: str, hearing: Hearing) -> bool:
     speaker, exits = hearing.event.speaker, hearing.exits
     left = exits.index(hearer) if hearer in exits else -1
-    # Nobody left before himself, so that a speaker is not convinced by his own claim.
     return speaker in exits and left < exits.index(speaker)
 
 

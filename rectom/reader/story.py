@@ -86,7 +86,7 @@ def _is_own_claim(hearing: Hearing) -> bool:
 class StoryReader(ModelReader):
     """Asks a model to read a natural story."""
 
-    said: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    followed: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     natural: ClassVar[bool] = True
 
     def __init__(self, asker: Asker, rules: Rules = STORY_RULES, **options: Any) -> None:

@@ -60,7 +60,7 @@ class TomiReader(RuleReader):
 class TomiModelReader(ModelReader):
     """Asks a model to read ToMi. Where a thing was put first is noted by rule, for questions about the beginning."""
 
-    said: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    followed: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
         """Line 1."""
