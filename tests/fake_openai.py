@@ -30,7 +30,7 @@ from rectom.facts import Fact, printed
 from rectom.llm import ChatRequest, Message, ModelId
 from rectom.llm.rehearsal import imagined
 from rectom.prompts import in_words
-from rectom.rules import PRESETS, Rules, Waiting
+from rectom.rules import PRESETS, Rules
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from tests.cases import KINDS
 from tests.fake_ablations import OF_TEXTS, answer_narrative, observe_narrative, update
@@ -87,13 +87,7 @@ def chain(system: str, given: Fields) -> Any:
 
 
 def observe_states(system: str, given: Fields) -> Any:
-    waiting = next(w for w in Waiting if in_words(Rules(waiting=w), ("waiting",)) in system)
-    return {n: _presence(state, given["Character"], waiting) for n, state in entries(given["States"])}
-
-
-def _presence(state: str, character: str, waiting: Waiting) -> str:
-    found = next((fact for fact in state.split() if fact.startswith(f"in_room({character},")), NOT_OBSERVABLE)
-    return NOT_OBSERVABLE if waiting is Waiting.ABSENT and found.endswith(",waiting_room)") else found
+    return {n: NOT_OBSERVABLE if state == "-" else state for n, state in entries(given["States"])}
 
 
 def observe_events(system: str, given: Fields) -> Any:
@@ -106,7 +100,7 @@ def _learnt(event: str, character: str) -> str:
 
 
 def revise(system: str, given: Fields) -> Any:
-    order = given["Order of leaving"].split(", ")
+    order = given["Order of leaving"].split(", then ")
     return {"left_first": min(given["Hearer"], given["Speaker"], key=order.index)}
 
 

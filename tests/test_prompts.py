@@ -132,14 +132,6 @@ def test_the_rules_of_every_preset_have_words(rules: Rules) -> None:
         assert bool(said) is not silent
 
 
-@every_preset
-def test_the_rules_are_said_in_the_prompts_that_follow_them(rules: Rules) -> None:
-    requests = requests_of(3, rules)
-    said = {"observe_states": prompts.in_words(rules, ("waiting",))}
-    for request in requests:
-        assert said.get(request.schema_name or "", "") in request.messages[0].content
-
-
 def test_equal_windows_are_equal_requests_in_whichever_story_they_stand() -> None:
     lines, keys = set(), set()
     for seed in range(3):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, ClassVar, Final
 
-from rectom import prompts, schemas
+from rectom import schemas
 from rectom.errors import FormulaError, StepFailure
 from rectom.events import Delta, Event, persistent, private_tell, public_claim, settle
 from rectom.facts import Fact, State, printed
@@ -16,7 +16,7 @@ from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader import verify
 from rectom.reader.asking import Asker
 from rectom.reader.rules import truster
-from rectom.rules import PRESETS, Rules
+from rectom.rules import PRESETS, WAITING_ROOM, Rules, Waiting
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from rectom.story import Story, Vocabulary
 from rectom.words import words_of
@@ -34,7 +34,7 @@ PROMPTS: Final = {
 #: The steps that rules can check.
 _VERIFIED: Final = frozenset({"abstract", "observe", "answer"})
 
-#: The choices of the rules that a step follows, for Hi-ToM: observation is told them in words.
+#: The choices of the rules that a step follows, for Hi-ToM.
 _FOLLOWED: Final[dict[str, tuple[str, ...]]] = {
     "observe": ("waiting",),
     "revise": ("trust", "depth", "speaker_convinces", "speaker_sincere"),
@@ -138,7 +138,7 @@ class ModelReader:
         """Asks about each different state once, by the number of the first of its kind: small models lose their way
         in long lists of states that are alike.
         """
-        places = [{str(f): str(f.args[1]) for f in state if f.args[0] == character} for state in presence]
+        places = [{str(f): str(f.args[1]) for f in state if self._tells_of(f, character)} for state in presence]
         first = [places.index(place) + 1 for place in places]
         asked = {number: sorted(places[number - 1]) for number in dict.fromkeys(first)}
         if not any(asked.values()):
@@ -153,7 +153,6 @@ class ModelReader:
             "observe_states",
             schemas.numbered({number: [*facts, NOT_OBSERVABLE] for number, facts in asked.items()}),
             read,
-            **self._rules_in_words("observe"),
             character=character,
             states="\n".join(f"{number} {' '.join(facts) or '-'}" for number, facts in asked.items()),
         )
@@ -165,9 +164,10 @@ class ModelReader:
             verify.check_presence(presence, character, rooms)
         return rooms
 
-    def _rules_in_words(self, step: str) -> dict[str, str]:
-        followed = self.followed.get(step)
-        return {"rules": prompts.in_words(self.rules, followed)} if followed else {}
+    def _tells_of(self, fact: Fact, character: str) -> bool:
+        """Whether a fact says where the character is: the waiting room may be no place to observe anything from."""
+        who, room = fact.args
+        return who == character and (room != WAITING_ROOM or self.rules.waiting is Waiting.PRESENT)
 
     async def _events(self, events: Sequence[Event | None], character: str) -> tuple[bool, ...]:
         """Only of what reaches people elsewhere: other events are observed where their states are."""
@@ -214,16 +214,20 @@ class ModelReader:
 
     async def _left_first(self, hearer: str, hearing: Hearing) -> bool:
         speaker = hearing.event.speaker or ""
-        # Who has not left counts as having left before the others, and is not believed.
-        staying = [name for name in (speaker, hearer) if name not in hearing.exits]
+        both = (speaker, hearer)
+        # Who has not left counts as having left before the others, and is not believed. Where the others stand in the
+        # order is left out: small models take one of them for the speaker.
+        order = [
+            *(name for name in both if name not in hearing.exits),
+            *(name for name in hearing.exits if name in both),
+        ]
         return await self._asker.ask(
             "revise",
             schemas.leaving(hearer, speaker),
             lambda reply: bool(reply.left_first == hearer),
-            exits=listed([*staying, *hearing.exits]),
-            event=str(hearing.event),
             hearer=hearer,
             speaker=speaker,
+            exits=", then ".join(order),
         )
 
     async def reduce(self, question: str, chain: Sequence[str]) -> str:
