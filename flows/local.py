@@ -21,6 +21,9 @@ from rectom.llm.catalogue import Weights, weights
 #: What `--model local:FILE` and `--model local:NAME` begin with.
 LOCAL: Final = "local:"
 
+#: So much of a file's SHA-256 is its revision.
+_MARK: Final = 16
+
 #: Seconds that a server gets to end by itself.
 _PATIENCE: Final = 10.0
 
@@ -61,18 +64,22 @@ def weights_of(name: str) -> Weights:
 
 
 def file_of(text: str) -> Path:
-    """The file of `local:PATH`, or of `local:NAME` with the name of weights that were downloaded.
+    """The file of `local:PATH`, or of `local:NAME` with the name of weights that can be downloaded.
 
-    Raises SettingsError if they were not yet.
+    Those need not be on this machine: where every reply is in the store, none is asked.
     """
     named = text.removeprefix(LOCAL)
     path = Path(named).expanduser()
-    if path.exists() or named not in weights():
-        return path
-    found = folder() / weights_of(named).file
-    if not found.is_file():
-        raise SettingsError(f"the weights of {named} are not on this machine: rectom models get {named}")
-    return found
+    return path if path.exists() or named not in weights() else folder() / weights_of(named).file
+
+
+def revision_of(text: str) -> str:
+    """The revision of the file of `local:PATH`, or that of the weights that are published under `local:NAME`.
+
+    Raises SettingsError if there is no such file, and no such weights.
+    """
+    file, known = file_of(text), weights().get(text.removeprefix(LOCAL))
+    return known.sha256[:_MARK] if known and not file.exists() else revision(file)
 
 
 @lru_cache
@@ -83,7 +90,7 @@ def revision(file: Path) -> str:
     """
     try:
         with file.open("rb") as opened:
-            return file_digest(opened, "sha256").hexdigest()[:16]
+            return file_digest(opened, "sha256").hexdigest()[:_MARK]
     except OSError as error:
         raise SettingsError(f"cannot read {file}: {error.strerror}; give a GGUF file") from None
 

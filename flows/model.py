@@ -10,11 +10,12 @@ from pathlib import Path
 from cache import Store, digest
 from flows.local import served
 from flows.replies import StoredReplies
+from flows.serving import Serving
 from flows.settings import BATCH, BATCH_FILE, EITHER, LIVE, MODEL, OFF, RULES, Endpoint, Settings
 from flows.shared import Shared, limits_of
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import SettingsError
-from rectom.llm import ChatClient, Retry, Structured, Timeouts
+from rectom.llm import ChatClient, Retry, Structured, Timeouts, WouldSend
 from rectom.llm.address import Address
 from rectom.llm.batch import BatchTransport
 from rectom.llm.batch_file import BatchFileTransport
@@ -43,9 +44,24 @@ async def open_client(
     if not settings.asks_a_model():
         yield None
         return
-    with _served(settings, shared, offline=offline) as addressed:
-        async with _opened(addressed, store, offline, shared) as client:
-            yield client
+    with _told_if_missing(settings.endpoint.local) as missing:
+        offline = offline or missing
+        with _served(settings, shared, offline=offline) as addressed:
+            async with _opened(addressed, store, offline, shared) as client:
+                yield client
+
+
+@contextmanager
+def _told_if_missing(serving: Serving | None) -> Iterator[bool]:
+    """Whether the file of a model is not on this machine: then nothing can be sent, and that is an error."""
+    if serving is None or serving.file.exists():
+        yield False
+        return
+    try:
+        yield True
+    except WouldSend:
+        what = f"{serving.file} is not on this machine, and not every reply is in the store"
+        raise SettingsError(f"{what}: download it (rectom models get)") from None
 
 
 @contextmanager

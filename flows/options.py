@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from flows.home import home
-from flows.local import LOCAL, file_of, revision
+from flows.local import LOCAL, file_of, revision_of
 from flows.pipeline import STAGES
 from flows.serving import Serving
 from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, OFF, ON, PERMUTABLE, RECTOM, RULES, Endpoint, Settings
@@ -212,11 +212,10 @@ def settings_from(options: dict[str, Any]) -> Settings:
 def _provider(model: str) -> Provider:
     """The declared model of a name; one that is served from a file, or that only the server knows, is sampled at 0."""
     if model.startswith(LOCAL):
-        file = file_of(model)
-        name = Serving(file).name
+        name = Serving(file_of(model)).name
         return Provider(
             name=name,
-            revision=revision(file),
+            revision=revision_of(model),
             structured="json_schema",
             sampling=DeclaredSampling(temperature=0.0),
             limits=DeclaredLimits(concurrency=_SLOTS),

@@ -94,6 +94,8 @@ class Stage:
             except StoryError as error:
                 return await self._failed(run, item, fields, calls, Failure(self.step, str(error)))
             except WouldSend:
+                if not run.dry:
+                    raise
                 return Result()
         made = [call.to_json() for call in calls]
         if not run.dry:

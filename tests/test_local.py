@@ -6,14 +6,16 @@ import os
 import signal
 import time
 import urllib.request
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flows.local import revision, served
 from flows.serving import Serving
 from rectom.errors import SettingsError
-from tests.laboratory import execute, finish, spawn
+from tests.laboratory import Ended, execute, finish, spawn
 
 #: What stands in for the library: a scripted model in a thread, at the address that it is told.
 LIBRARY = """
@@ -97,6 +99,33 @@ def test_a_run_serves_its_file_and_keeps_the_replies_by_what_is_in_it(weights: P
     assert sent("again") == 0
     weights.write_bytes(b"GGUF and newer weights")
     assert sent("newer") == first
+
+
+def test_replies_of_known_weights_are_replayed_where_the_file_is_not(weights: Path, tmp_path: Path) -> None:
+    file = tmp_path / "share" / "rectom" / "models" / "known.gguf"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(weights.read_bytes())
+    declared = {"file": "known.gguf", "address": "http://localhost/known.gguf", "licence": "MIT"}
+    declared["sha256"] = sha256(file.read_bytes()).hexdigest()
+    (tmp_path / "config" / "rectom").mkdir(parents=True)
+    lines = [f'{name} = "{value}"' for name, value in declared.items()]
+    text = "\n".join(["[weights.known]", *lines, f"size = {file.stat().st_size}"])
+    (tmp_path / "config" / "rectom" / "models.toml").write_text(text)
+    places: dict[str, Any] = {"XDG_DATA_HOME": str(tmp_path / "share"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    places |= {"PYTHONPATH": os.environ["PYTHONPATH"], "RECTOM_HOME": str(tmp_path / "home")}
+
+    def run(name: str, limit: int) -> Ended:
+        asked = ("run", "fresh", "--limit", limit, "--model", "local:known", "--plain", "--json", "--name", name)
+        return execute(*asked, "--runs", tmp_path / "runs", **places)
+
+    here = run("here", 5)
+    assert (here.status, here.line["model"], here.line["correct"]) == (0, "known", 5), here.err
+    file.unlink()
+    gone = run("gone", 5)
+    assert (gone.status, gone.line["correct"], gone.line["calls"]["sent"]) == (0, 5, 0), gone.err
+    more = run("more", 7)
+    assert more.status != 0
+    assert "known.gguf is not on this machine, and not every reply is in the store" in more.err
 
 
 def test_a_server_ends_with_the_program_that_it_is_for(weights: Path, tmp_path: Path) -> None:
