@@ -153,6 +153,9 @@ _RUNNING = (
 _SLOTS = 2
 _CONTEXT = 8192
 
+#: The most tokens that a reply of such a model may have: small ones may go on for ever.
+_MOST_TOKENS = 2048
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -217,7 +220,7 @@ def _provider(model: str) -> Provider:
             name=name,
             revision=revision_of(model),
             structured="json_schema",
-            sampling=DeclaredSampling(temperature=0.0),
+            sampling=DeclaredSampling(temperature=0.0, max_tokens=_MOST_TOKENS),
             limits=DeclaredLimits(concurrency=_SLOTS),
         )
     return catalogue().get(model) or Provider(name=model, sampling=DeclaredSampling(temperature=0.0))

@@ -25,6 +25,12 @@ NOT_OBSERVABLE = "not_observable"
 #: Servers refuse or choke on very long enumerations; beyond this a fact is any text, checked after the reply.
 _MOST_VALUES = 250
 
+#: How a fact in words of the model's own is bounded where the server keeps to the schema: a small model may go on for
+#: ever. Without such a server, what is read is judged by the reader alone, who mends some of it.
+_FACT: dict[str, Any] = {"pattern": r'^[a-z_]{1,30}\([^(),"\\]{1,60},[^(),"\\]{1,60}\)$'}
+_ANY_FACT: Any = Annotated[str, Field(json_schema_extra=_FACT)]
+_MOST_FACTS = 12
+
 ReplyModel: TypeAlias = type[BaseModel]
 
 
@@ -52,7 +58,7 @@ def abstraction(words: Vocabulary, count: int, more: Sequence[str] = ()) -> Repl
     presence, location = world_facts(words)
     values = [*presence, *location, *more]
     # Where the lines name too little to form a fact there is none: a model that may say anything makes one up.
-    facts = _list_of(str if words.open else one_of(values), most=None if words.open or values else 0)
+    facts = _any_facts() if words.open else _list_of(one_of(values), most=None if values else 0)
     who = one_of(words.characters)
     line = Annotated[int, Field(ge=1, le=count)]
     kinds: list[ReplyModel] = [
@@ -90,7 +96,7 @@ def _transient(name: str, line: Any, fields: dict[str, Any]) -> ReplyModel:
 
 def happenings(words: Vocabulary, count: int) -> ReplyModel:
     """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception."""
-    who, anything = one_of(words.characters), _list_of(str)
+    who, anything = one_of(words.characters), _any_facts()
     line = Annotated[int, Field(ge=1, le=count)]
     changed = create_model(
         "Persistent",
@@ -100,7 +106,7 @@ def happenings(words: Vocabulary, count: int) -> ReplyModel:
         added_facts=anything,
         removed_facts=anything,
     )
-    fact: dict[str, Any] = {"fact": (str, ...)}
+    fact: dict[str, Any] = {"fact": (_ANY_FACT, ...)}
     perception = {"event": (Literal["perceives", "misses"], ...), "character": (who, ...), **fact}
     told = {"event": (_word("private_tell"), ...), "speaker": (who, ...), "listener": (who, ...), **fact}
     claimed = {"event": (_word("public_claim"), ...), "speaker": (who, ...), **fact}
@@ -160,6 +166,10 @@ def choice(letters: Sequence[str]) -> ReplyModel:
 
 def _word(value: str) -> Any:
     return Literal[value]
+
+
+def _any_facts() -> Any:
+    return Annotated[list[_ANY_FACT], Field(json_schema_extra={"maxItems": _MOST_FACTS})], ...
 
 
 def _list_of(entry: Any, least: int | None = None, most: int | None = None) -> Any:

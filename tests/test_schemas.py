@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -132,6 +133,22 @@ def test_far_too_many_facts_are_any_text() -> None:
     many = Vocabulary(tuple(f"P{n}" for n in range(30)), tuple(f"r{n}" for n in range(30)), ("ball",), ("box",))
     schema = schemas.json_schema(schemas.abstraction(many, 1))
     assert schema["$defs"]["Persistent"]["properties"]["added_facts"]["items"] == {"type": "string"}
+
+
+def test_facts_in_other_words_are_bounded_where_the_server_keeps_to_the_schema() -> None:
+    """And read leniently: what a server that does not sends is mended, or told what is wrong with it."""
+    model = schemas.happenings(WORDS, 1)
+    facts = schemas.json_schema(model)["$defs"]["Persistent"]["properties"]["added_facts"]
+    assert facts["maxItems"] == 12
+    for fact, right in {
+        "is(can,full)": True,
+        "in(a cup,the box)": True,
+        "full(can)": False,
+        "is(a,b),is(c,d)": False,
+    }.items():
+        assert bool(re.search(facts["items"]["pattern"], fact)) is right
+    assert not re.search(facts["items"]["pattern"], f"is(can,{'very_' * 20}full)")
+    model.model_validate({"steps": [{**STEP, "added_facts": ["the can is full"] * 13}]})
 
 
 def test_world_facts_are_all_that_a_vocabulary_can_form() -> None:
