@@ -58,7 +58,8 @@ def abstraction(words: Vocabulary, count: int, more: Sequence[str] = ()) -> Repl
     presence, location = world_facts(words)
     values = [*presence, *location, *more]
     # Where the lines name too little to form a fact there is none: a model that may say anything makes one up.
-    facts = _any_facts() if words.open else _list_of(one_of(values), most=None if values else 0)
+    anything = words.open or len(values) > _MOST_VALUES
+    facts = _any_facts() if anything else _list_of(one_of(values), most=None if values else 0)
     who = one_of(words.characters)
     line = Annotated[int, Field(ge=1, le=count)]
     kinds: list[ReplyModel] = [
