@@ -132,7 +132,9 @@ def test_the_other_steps_offer_only_what_can_be() -> None:
 def test_far_too_many_facts_are_any_text() -> None:
     many = Vocabulary(tuple(f"P{n}" for n in range(30)), tuple(f"r{n}" for n in range(30)), ("ball",), ("box",))
     schema = schemas.json_schema(schemas.abstraction(many, 1))
-    assert schema["$defs"]["Persistent"]["properties"]["added_facts"]["items"] == {"type": "string"}
+    facts = schema["$defs"]["Persistent"]["properties"]["added_facts"]["items"]
+    assert facts["type"] == "string"
+    assert "enum" not in facts
 
 
 def test_facts_in_other_words_are_bounded_where_the_server_keeps_to_the_schema() -> None:
@@ -140,14 +142,9 @@ def test_facts_in_other_words_are_bounded_where_the_server_keeps_to_the_schema()
     model = schemas.happenings(WORDS, 1)
     facts = schemas.json_schema(model)["$defs"]["Persistent"]["properties"]["added_facts"]
     assert facts["maxItems"] == 12
-    for fact, right in {
-        "is(can,full)": True,
-        "in(a cup,the box)": True,
-        "full(can)": False,
-        "is(a,b),is(c,d)": False,
-    }.items():
-        assert bool(re.search(facts["items"]["pattern"], fact)) is right
-    assert not re.search(facts["items"]["pattern"], f"is(can,{'very_' * 20}full)")
+    pattern = re.compile(facts["items"]["pattern"])
+    assert all(map(pattern.search, ["is(can,full)", "in(a cup,the box)"]))
+    assert not any(map(pattern.search, ["full(can)", "is(a,b),is(c,d)", f"is(can,{'very_' * 20}full)"]))
     model.model_validate({"steps": [{**STEP, "added_facts": ["the can is full"] * 13}]})
 
 
