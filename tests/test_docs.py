@@ -51,6 +51,8 @@ NOT_RUN: Final = {
     "vllm ": "needs a GPU and vLLM",
     "while rectom run": "waits for vLLM",
     "rectom data get ": "downloads",
+    "rectom models get ": "downloads",
+    "rectom sweep experiments/demo.toml ": "needs Hi-ToM's own stories",
     "rectom serve ": "needs a model's weights, and serves until it is stopped",
     "rectom run fresh --model local:": "needs a model's weights",
     "rectom run hitom/400 --model NAME --transport batch ": "waits for batches one after the other",
