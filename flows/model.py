@@ -168,7 +168,7 @@ def reader_of(settings: Settings, client: ChatClient | None, benchmark: Benchmar
         return kind.by_rule(rules)
     asker = _asker(settings, client, kind.prompts, sample)
     by_rule = kind.by_rule(rules)
-    by_model = kind.by_model(asker, rules, benchmark.note, settings.window, settings.verify)
+    by_model = kind.by_model(asker, rules, settings.window, settings.verify)
     kinds = {RULES: by_rule, MODEL: by_model, EITHER: EitherReader(by_rule, by_model)}
     return SharedReader(
         {step: kinds[kind] for step, kind in settings.by_step().items()},

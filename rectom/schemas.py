@@ -27,7 +27,7 @@ _MOST_VALUES = 250
 
 #: How a fact in words of the model's own is bounded where the server keeps to the schema: a small model may go on for
 #: ever. Without such a server, what is read is judged by the reader alone, who mends some of it.
-_FACT: dict[str, Any] = {"pattern": r'^[a-z_]{1,30}\([^(),"\\]{1,60},[^(),"\\]{1,60}\)$'}
+_FACT: dict[str, Any] = {"pattern": r'^[+-]?[a-z_]{1,30}\([^(),"\\]{1,60},[^(),"\\]{1,60}\)$'}
 _ANY_FACT: Any = Annotated[str, Field(json_schema_extra=_FACT)]
 _MOST_FACTS = 12
 
@@ -54,68 +54,45 @@ def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
 
 
 def abstraction(words: Vocabulary, count: int, more: Sequence[str] = ()) -> ReplyModel:
-    """`{"steps": [...]}`: an entry for each of `count` lines, persistent or transient; `more` are further facts."""
+    """`{"steps": [...]}`: an entry for each of `count` lines; `more` are further facts that a line may state.
+
+    `{"line", "facts"}` for what comes true (+) and stops being true (-), `{"line", "claims", "fact"}` for what somebody
+    says to everybody, `{"line", "tells", "to", "fact"}` for what somebody says to one listener.
+    """
     presence, location = world_facts(words)
     values = [*presence, *location, *more]
+    signed = [f"{sign}{value}" for sign in "+-" for value in values]
     # Where the lines name too little to form a fact there is none: a model that may say anything makes one up.
-    anything = words.open or len(values) > _MOST_VALUES
-    facts = _any_facts() if anything else _list_of(one_of(values), most=None if values else 0)
-    who = one_of(words.characters)
-    line = Annotated[int, Field(ge=1, le=count)]
-    kinds: list[ReplyModel] = [
-        create_model(
-            "Persistent",
-            __base__=Strict,
-            line=(line, ...),
-            event_type=(_word("persistent"), ...),
-            added_facts=facts,
-            removed_facts=facts,
-        )
-    ]
+    anything = words.open or len(signed) > _MOST_VALUES
+    facts = _any_facts() if anything else _list_of(one_of(signed), most=None if values else 0)
+    kinds = [_entry("Change", count, facts=facts)]
     if words.open or (words.characters and location):
-        said: dict[str, Any] = {"fact": (one_of(location), ...)}
-        kinds += [
-            _transient("PublicClaim", line, {"event": (_word("public_claim"), ...), "speaker": (who, ...), **said}),
-            _transient(
-                "PrivateTell",
-                line,
-                {
-                    "event": (_word("private_tell"), ...),
-                    "speaker": (who, ...),
-                    "listener": (who, ...),
-                    **said,
-                },
-            ),
-        ]
+        kinds += _communications(words, count, one_of(location))
     return create_model("Abstraction", __base__=Strict, steps=_list_of(reduce(or_, kinds), count, count))
-
-
-def _transient(name: str, line: Any, fields: dict[str, Any]) -> ReplyModel:
-    every: dict[str, Any] = {"line": (line, ...), "event_type": (_word("transient"), ...), **fields}
-    return create_model(name, __base__=Strict, **every)
 
 
 def happenings(words: Vocabulary, count: int) -> ReplyModel:
-    """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception."""
-    who, anything = one_of(words.characters), _any_facts()
-    line = Annotated[int, Field(ge=1, le=count)]
-    changed = create_model(
-        "Persistent",
-        __base__=Strict,
-        line=(line, ...),
-        event_type=(_word("persistent"), ...),
-        added_facts=anything,
-        removed_facts=anything,
-    )
-    fact: dict[str, Any] = {"fact": (_ANY_FACT, ...)}
-    perception = {"event": (Literal["perceives", "misses"], ...), "character": (who, ...), **fact}
-    told = {"event": (_word("private_tell"), ...), "speaker": (who, ...), "listener": (who, ...), **fact}
-    claimed = {"event": (_word("public_claim"), ...), "speaker": (who, ...), **fact}
-    kinds: list[ReplyModel] = [changed]
+    """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception.
+
+    `{"line", "perceives", "fact"}` and `{"line", "misses", "fact"}` name whose attention a fact gets or escapes.
+    """
+    kinds = [_entry("Change", count, facts=_any_facts())]
     if words.characters:
-        kinds.append(_transient("Perception", line, perception))
-        kinds += [_transient("PublicClaim", line, claimed), _transient("PrivateTell", line, told)]
+        who, fact = (one_of(words.characters), ...), (_ANY_FACT, ...)
+        kinds += [_entry("Perceives", count, perceives=who, fact=fact), _entry("Misses", count, misses=who, fact=fact)]
+        kinds += _communications(words, count, _ANY_FACT)
     return create_model("Abstraction", __base__=Strict, steps=_list_of(reduce(or_, kinds), count, count))
+
+
+def _communications(words: Vocabulary, count: int, said: Any) -> list[ReplyModel]:
+    who, fact = (one_of(words.characters), ...), (said, ...)
+    return [_entry("Claim", count, claims=who, fact=fact), _entry("Tell", count, tells=who, to=who, fact=fact)]
+
+
+def _entry(name: str, count: int, **fields: Any) -> ReplyModel:
+    """What is said of one of `count` lines."""
+    line = Annotated[int, Field(ge=1, le=count)]
+    return create_model(name, __base__=Strict, line=(line, ...), **fields)
 
 
 def comings(people: Sequence[str], count: int) -> ReplyModel:
@@ -163,10 +140,6 @@ def answer(facts: Iterable[str], choices: Sequence[str]) -> ReplyModel:
 def choice(letters: Sequence[str]) -> ReplyModel:
     """`{"reason", "answer"}`: why, in a sentence, and the letter of the option."""
     return create_model("Answer", __base__=Strict, reason=(str, ...), answer=(one_of(letters), ...))
-
-
-def _word(value: str) -> Any:
-    return Literal[value]
 
 
 def _any_facts() -> Any:

@@ -24,9 +24,7 @@ from rectom.words import words_of
 class MakeReader(Protocol):
     """Makes a reader that asks a model: given the benchmark's note, the size of a window, and whether to verify."""
 
-    def __call__(
-        self, asker: Asker, rules: Rules, note: str = "", window: int | None = None, verify: bool = False
-    ) -> Reader:
+    def __call__(self, asker: Asker, rules: Rules, window: int | None = None, verify: bool = False) -> Reader:
         """The reader."""
         ...
 
@@ -37,7 +35,7 @@ class Task:
 
     `prompts` is the folder of its prompts; `rules` what a character observes and believes unless other rules are
     asked for. `by_rule` makes the reader that needs no model, as far as there is a grammar; `by_model` the one
-    that asks a model, given the asker, the rules, the benchmark's note and the size of a window.
+    that asks a model, given the asker, the rules and the size of a window.
     `words` gives the vocabulary of a story's lines. `asks_for_people` tells whether where people are may be asked
     for: otherwise the answer is given without that.
     """
@@ -51,8 +49,8 @@ class Task:
 
 
 def _model(kind: type[ModelReader]) -> MakeReader:
-    def make(asker: Asker, rules: Rules, note: str = "", window: int | None = None, verify: bool = False) -> Reader:
-        return kind(asker, rules, note=note, window=window, verify=verify)
+    def make(asker: Asker, rules: Rules, window: int | None = None, verify: bool = False) -> Reader:
+        return kind(asker, rules, window=window, verify=verify)
 
     return make
 

@@ -75,11 +75,10 @@ def abstract(system: str, given: Fields) -> Any:
 
 def _step(line: int, event: Event) -> dict[str, Any]:
     if event.kind is Kind.PERSISTENT:
-        facts = {"added_facts": printed(event.delta.added), "removed_facts": printed(event.delta.removed)}
-        return {"line": line, "event_type": "persistent", **facts}
-    assert event.occurrence
-    said = {"line": line, "event_type": "transient", "event": event.occurrence.predicate, "speaker": event.speaker}
-    return {**said, **({"listener": event.listener} if event.listener else {}), "fact": str(event.proposition)}
+        removed = [f"-{fact}" for fact in printed(event.delta.removed)]
+        return {"line": line, "facts": [*(f"+{fact}" for fact in printed(event.delta.added)), *removed]}
+    said = {"tells": event.speaker, "to": event.listener} if event.listener else {"claims": event.speaker}
+    return {"line": line, **said, "fact": str(event.proposition)}
 
 
 def chain(system: str, given: Fields) -> Any:
@@ -161,7 +160,7 @@ def wrongly(step: str, given: Fields, right: Any) -> Any:
             right["changes"] = []
         case "abstract":
             for entry in right["steps"]:
-                entry.update({"added_facts": []} if " moved " in numbered(given["Lines"])[entry["line"] - 1] else {})
+                entry.update({"facts": []} if " moved " in numbered(given["Lines"])[entry["line"] - 1] else {})
         case "chain":
             right["chain"] = right["chain"][:1]
         case "update":

@@ -42,12 +42,10 @@ def abstract_story(given: Fields) -> Any:
 def _step(line: int, event: str) -> dict[str, Any]:
     words = [] if event == "-" else event.split()
     if not words or words[0][0] in "+-":
-        added, removed = ([word[1:] for word in words if word[0] == sign] for sign in "+-")
-        return {"line": line, "event_type": "persistent", "added_facts": added, "removed_facts": removed}
+        return {"line": line, "facts": words}
     fact = Fact.parse(event)
-    names = {"perceives": ["character"], "misses": ["character"], "private_tell": ["speaker", "listener"]}
-    said = dict(zip([*names.get(fact.predicate, ["speaker"]), "fact"], map(str, fact.args), strict=True))
-    return {"line": line, "event_type": "transient", "event": fact.predicate, **said}
+    names = {"private_tell": ["tells", "to"], "public_claim": ["claims"]}.get(fact.predicate, [fact.predicate])
+    return {"line": line, **dict(zip([*names, "fact"], map(str, fact.args), strict=True))}
 
 
 def abstract_dialogue(given: Fields) -> Any:

@@ -145,7 +145,7 @@ def test_a_model_that_talks_nonsense_is_said_in_one_line(lab: Lab) -> None:
 
 def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab) -> None:
     def entry(line: int, added: list[str], removed: list[str]) -> dict[str, Any]:
-        return {"line": line, "event_type": "persistent", "added_facts": added, "removed_facts": removed}
+        return {"line": line, "facts": [*(f"+{fact}" for fact in added), *(f"-{fact}" for fact in removed)]}
 
     here = ["in_room(Mina,kitchen)", "in_room(Omar,kitchen)"]
     replies: dict[str, Any] = {

@@ -40,7 +40,7 @@ def by_rules(case: Case) -> Reader:
 
 def by_model(case: Case, client: Scripted, window: int | None = None) -> Reader:
     kind = TASKS[case.kind]
-    return kind.by_model(Asker(client, ModelId("m"), benchmark=kind.prompts, repairs=0), kind.rules, "", window)
+    return kind.by_model(Asker(client, ModelId("m"), benchmark=kind.prompts, repairs=0), kind.rules, window)
 
 
 def of(kind: str) -> list[Any]:

@@ -571,7 +571,7 @@ def by_rule(body: dict[str, Any]) -> Any:
 async def evaluated(data: Path, client: ChatClient, store: Store) -> tuple[list[Any], Run]:
     """The outcomes of a whole run over a file of stories."""
     benchmark = hitom.load(data, "cotp")
-    run = Run(benchmark, ModelReader(Asker(client, ModelId("fake")), note=benchmark.note), store)
+    run = Run(benchmark, ModelReader(Asker(client, ModelId("fake"))), store)
     with running(run):
         await pipeline(shards(run), run_plainly)
     return [outcome_of(run, question.id) for question in benchmark.questions], run

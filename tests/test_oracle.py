@@ -189,8 +189,8 @@ class Forgetful(FakeOpenAI):
     def _reply(self, step: str, body: dict[str, Any]) -> Any:
         reply = super()._reply(step, body)
         for entry in reply["steps"] if step == "abstract" else ():
-            if "added_facts" in entry:
-                entry["added_facts"] = [fact for fact in entry["added_facts"] if not fact.startswith("in(")]
+            if "facts" in entry:
+                entry["facts"] = [fact for fact in entry["facts"] if not fact.startswith("+in(")]
         return reply
 
 

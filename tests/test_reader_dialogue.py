@@ -386,7 +386,7 @@ async def test_who_heard_nothing_knows_none() -> None:
 def test_results_depend_on_the_prompts_of_their_step_and_nothing_else() -> None:
     plain = reader_of(Scripted(in_turn()))
     for step in STEPS:
-        other = reader_of(Scripted(in_turn()), note="other", rules=PRESETS["literal"], window=2)
+        other = reader_of(Scripted(in_turn()), rules=PRESETS["literal"], window=2)
         assert (plain.fields(step) != other.fields(step)) == (step == "abstract")
     assert plain.fields("abstract")["window"] == reader_of(Scripted(in_turn()), window=60).fields("abstract")["window"]
     assert plain.fields("revise")["by"] == "rules"

@@ -72,8 +72,7 @@ def test_what_no_rule_reads_goes_to_the_model_and_its_calls_say_so(reply: Any, a
 
 
 def test_a_story_of_no_grammar_is_abstracted_by_the_model() -> None:
-    entry = {"event_type": "persistent", "added_facts": ["in_room(Anne,hall)"], "removed_facts": []}
-    steps = [{"line": 1, **entry}, {"line": 2, **entry, "added_facts": ["in(ball,box)"]}]
+    steps = [{"line": 1, "facts": ["+in_room(Anne,hall)"]}, {"line": 2, "facts": ["+in(ball,box)"]}]
     client = Scripted(lambda _step, _request: json.dumps({"steps": steps}))
     events = asyncio.run(reader(client).abstract(FREE))
     assert [str(event) for event in events] == ["+in_room(Anne,hall)", "+in(ball,box)"]

@@ -35,15 +35,15 @@ def user(client: Scripted, number: int = 0) -> str:
 
 
 def entry(line: int, *added: str, **more: Any) -> dict[str, Any]:
-    return {"line": line, "event_type": "persistent", "added_facts": list(added), "removed_facts": [], **more}
+    return {"line": line, "facts": [f"+{fact}" for fact in added], **more}
 
 
-def transient(line: int, event: str, **fields: str) -> dict[str, Any]:
-    return {"line": line, "event_type": "transient", "event": event, **fields}
+def transient(line: int, **fields: str) -> dict[str, Any]:
+    return {"line": line, **fields}
 
 
 FILLS, POURS = entry(1, "contains(can,rain_water)"), entry(2, "contains(can,lemonade)")
-MISSES = transient(3, "misses", character="Ada", fact="contains(can,lemonade)")
+MISSES = transient(3, misses="Ada", fact="contains(can,lemonade)")
 
 
 async def abstracted(*steps: Any, story: Story = STORY) -> list[str]:
@@ -60,13 +60,13 @@ async def test_a_line_changes_something_or_says_who_perceives_it() -> None:
         "+contains(can,lemonade) -contains(can,rain_water)",
         "misses(Ada,contains(can,lemonade))",
     ]
-    perceived = transient(3, "perceives", character="Ben", fact="contains(can,lemonade)")
+    perceived = transient(3, perceives="Ben", fact="contains(can,lemonade)")
     assert (await abstracted(FILLS, POURS, perceived))[2] == "perceives(Ben,contains(can,lemonade))"
 
 
 async def test_claims_keep_who_said_what_to_whom() -> None:
-    told = transient(2, "private_tell", speaker="Ben", listener="Ada", fact="is(can,empty)")
-    claimed = transient(3, "public_claim", speaker="Ben", fact="is(can,full)")
+    told = transient(2, tells="Ben", to="Ada", fact="is(can,empty)")
+    claimed = transient(3, claims="Ben", fact="is(can,full)")
     found = await abstracted(entry(1), told, claimed)
     assert found == ["-", "private_tell(Ben,Ada,is(can,empty))", "public_claim(Ben,is(can,full))"]
 
@@ -104,8 +104,11 @@ FAULTS = {
         "in_room is for people; can is not one of Ada",
     ),
     "a person that nobody named": ([entry(1, "in_room(Zoe,shed)"), POURS, MISSES], "Zoe is not one of Ada, Ben"),
-    "a stranger who perceives": ([FILLS, POURS, {**MISSES, "character": "Zoe"}], "Input should be 'Ada' or 'Ben'"),
-    "nobody misses it": ([FILLS, POURS, {**MISSES, "event": "ignores"}], "Input should be 'perceives' or 'misses'"),
+    "a stranger who perceives": ([FILLS, POURS, {**MISSES, "misses": "Zoe"}], "Input should be 'Ada' or 'Ben'"),
+    "nobody misses it": (
+        [FILLS, POURS, {"line": 3, "ignores": "Ada", "fact": "is(can,full)"}],
+        "misses: Field required",
+    ),
 }
 
 
@@ -418,7 +421,7 @@ def test_results_depend_on_the_prompts_of_their_step_and_nothing_else() -> None:
     plain = reader_of(client)
     for step in STEPS:
         fields = plain.fields(step)
-        assert fields == reader_of(client, note="other", rules=PRESETS["literal"]).fields(step)
+        assert fields == reader_of(client, rules=PRESETS["literal"]).fields(step)
         assert not {"rules", "note"} & fields.keys()
         assert (fields != reader_of(client, window=2).fields(step)) == (step == "abstract")
 

@@ -24,7 +24,7 @@ from tests.laboratory import Scripted
 
 
 def entry(line: int, added: list[str]) -> dict[str, object]:
-    return {"line": line, "event_type": "persistent", "added_facts": added, "removed_facts": []}
+    return {"line": line, "facts": [f"+{fact}" for fact in added]}
 
 
 HALL = "Anne and Bob entered the hall."

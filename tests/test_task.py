@@ -41,7 +41,7 @@ async def requests_of(kind: str) -> list[ChatRequest]:
     """What every step asks about the cases of a kind."""
     client, described = Scripted(by_rule), TASKS[kind]
     asker = Asker(client, ModelId("m"), benchmark=described.prompts, repairs=0)
-    reader = described.by_model(asker, described.rules, "", None)
+    reader = described.by_model(asker, described.rules, None)
     for case in cases.of_kind(kind):
         world = build_global(await reader.abstract(case.story))
         chain = await reader.chain(case.question, described.words(case.lines))
@@ -61,7 +61,7 @@ def test_a_task_has_readers_of_its_kind(name: str) -> None:
     }
     rules, model, usual = kinds[name]
     client = Scripted(by_rule)
-    by_model = described.by_model(Asker(client, ModelId("m"), benchmark=described.prompts), described.rules, "", None)
+    by_model = described.by_model(Asker(client, ModelId("m"), benchmark=described.prompts), described.rules, None)
     assert type(described.by_rule(described.rules)) is rules
     assert type(by_model) is model
     assert by_model.rules == described.by_rule(described.rules).rules == described.rules
@@ -73,7 +73,7 @@ def test_a_task_has_readers_of_its_kind(name: str) -> None:
 def test_every_step_has_fields_so_that_its_results_can_be_kept(name: str) -> None:
     described = task(name)
     asker = Asker(Scripted(by_rule), ModelId("m"), benchmark=described.prompts)
-    for reader in (described.by_rule(described.rules), described.by_model(asker, described.rules, "", None)):
+    for reader in (described.by_rule(described.rules), described.by_model(asker, described.rules, None)):
         assert all(reader.fields(step)["by"] in {"rules", "model"} for step in STEPS)
 
 
@@ -81,7 +81,7 @@ def test_every_step_has_fields_so_that_its_results_can_be_kept(name: str) -> Non
 def test_other_rules_reach_both_readers(name: str) -> None:
     described, rules = task(name), PRESETS["literal"]
     asker = Asker(Scripted(by_rule), ModelId("m"), benchmark=described.prompts)
-    assert described.by_rule(rules).rules == described.by_model(asker, rules, "", None).rules == rules
+    assert described.by_rule(rules).rules == described.by_model(asker, rules, None).rules == rules
 
 
 @pytest.mark.parametrize("name", ["poem", "HiToM"])
@@ -111,7 +111,8 @@ async def test_every_placeholder_is_filled_and_the_constant_part_comes_first(nam
         turns = [request.messages for request in asked if request.schema_name == step]
         assert {tuple(message.role for message in turn) for turn in turns} == {("system", "user")}
         assert len({system.content for system, _ in turns}) == 1
-        assert len({user.content for _, user in turns}) > 1
+        # The one claim of Hi-ToM's case reaches one hearer.
+        assert len({user.content for _, user in turns}) > (0 if (name, step) == ("hitom", "revise") else 1)
 
 
 @every_prompt

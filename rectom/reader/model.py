@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from rectom import schemas
 from rectom.errors import FormulaError, StepFailure
-from rectom.events import Delta, Event, persistent, private_tell, public_claim, settle
+from rectom.events import NOTHING, Delta, Event, misses, perceives, persistent, private_tell, public_claim, settle
 from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader import verify
@@ -59,13 +58,11 @@ class ModelReader:
         asker: Asker,
         rules: Rules = PRESETS["hitom"],
         *,
-        note: str = "",
         window: int | None = None,
         verify: bool = False,
     ) -> None:
         self.rules = rules
         self._asker = asker
-        self._note = note
         self._window = window
         self._verify = verify
 
@@ -74,7 +71,6 @@ class ModelReader:
         choices = {choice: self.rules.fields()[choice] for choice in self.followed.get(step, ())}
         fields = {**self._asker.fields(*PROMPTS[step]), **({"rules": choices} if choices else {})}
         if step == "abstract":
-            fields["note"] = sha256(self._note.encode()).hexdigest()
             fields["window"] = self._window or "story"
         if self._verify and step in _VERIFIED:
             fields["verify"] = verify.VERSION
@@ -91,17 +87,18 @@ class ModelReader:
 
     async def _abstract(self, lines: Sequence[str]) -> list[Event]:
         words = self._words(lines)
+        if not (words.open or self._formed(words)):
+            # Where no fact can be formed there is nothing to ask.
+            return self._verified(lines, [NOTHING] * len(lines))
         return await self._asker.ask(
             "abstract",
             schemas.abstraction(words, len(lines), self._more_facts(words)),
-            lambda reply: self._verified(lines, _events(reply, words)),
-            note=self._note,
-            characters=listed(words.characters),
-            rooms=_things(words, words.rooms),
-            objects=_things(words, words.objects),
-            containers=_things(words, words.containers),
+            lambda reply: self._verified(lines, events_of(reply, lambda text: _fact(text, words))),
             lines=numbered_lines(lines),
         )
+
+    def _formed(self, words: Vocabulary) -> bool:
+        return any([*schemas.world_facts(words), self._more_facts(words)])
 
     def _verified(self, lines: Sequence[str], events: list[Event]) -> list[Event]:
         if self._verify:
@@ -287,21 +284,27 @@ async def all_of(*asks: Awaitable[Any]) -> list[Any]:
     return results
 
 
-def _events(reply: Any, words: Vocabulary) -> list[Event]:
+def events_of(reply: Any, read: Callable[[str], Fact]) -> list[Event]:
+    """The events that a reply states, a line each. `read` reads a fact. Raises ValueError if a line is left out."""
     steps = sorted(reply.steps, key=lambda step: step.line)
     if [step.line for step in steps] != list(range(1, len(steps) + 1)):
         raise ValueError(f"give one entry for each of the lines 1 to {len(steps)}, each line once")
-    return [_event(step, words) for step in steps]
+    return [_event(step.model_dump(), read) for step in steps]
 
 
-def _event(step: Any, words: Vocabulary) -> Event:
-    if step.event_type == "persistent":
-        added, removed = ([_fact(text, words) for text in texts] for texts in (step.added_facts, step.removed_facts))
-        return persistent(added, removed)
-    said = _fact(step.fact, words)
-    if step.event == "private_tell":
-        return private_tell(step.speaker, step.listener, said)
-    return public_claim(step.speaker, said)
+def _event(step: Mapping[str, Any], read: Callable[[str], Fact]) -> Event:
+    match step:
+        case {"facts": facts}:
+            # A fact without a sign is one that comes true.
+            removed = [read(text[1:]) for text in facts if text.startswith("-")]
+            return persistent([read(text.removeprefix("+")) for text in facts if not text.startswith("-")], removed)
+        case {"claims": speaker, "fact": text}:
+            return public_claim(speaker, read(text))
+        case {"tells": speaker, "to": listener, "fact": text}:
+            return private_tell(speaker, listener, read(text))
+        case {"perceives": character, "fact": text}:
+            return perceives(character, read(text))
+    return misses(step["misses"], read(step["fact"]))
 
 
 def _fact(text: str, words: Vocabulary) -> Fact:
@@ -334,10 +337,6 @@ def numbered_lines(lines: Sequence[str]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Names as a prompt lists them."""
     return ", ".join(names) or "none"
-
-
-def _things(words: Vocabulary, names: Sequence[str]) -> str:
-    return "as the lines name them, words joined by _" if words.open else listed(names)
 
 
 def holder_of(chain: Sequence[str]) -> str:

@@ -14,11 +14,11 @@ from rectom import schemas
 from rectom.answers import letters, shown
 from rectom.chains import belief_chain
 from rectom.errors import FormulaError, StepFailure, StoryError
-from rectom.events import Delta, Event, misses, perceives, persistent, private_tell, public_claim
+from rectom.events import Delta, Event
 from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.asking import Asker
-from rectom.reader.model import ModelReader, all_of, listed, numbered_lines
+from rectom.reader.model import ModelReader, all_of, events_of, listed, numbered_lines
 from rectom.reader.perception import perception
 from rectom.rules import Rules, Scope
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
@@ -92,17 +92,12 @@ class StoryReader(ModelReader):
     def __init__(self, asker: Asker, rules: Rules = STORY_RULES, **options: Any) -> None:
         super().__init__(asker, rules, **options)
 
-    def fields(self, step: str) -> dict[str, object]:
-        """Model, sampling and prompts."""
-        fields = super().fields(step)
-        return {name: value for name, value in fields.items() if name != "note"}
-
     async def _abstract(self, lines: Sequence[str]) -> list[Event]:
         words = self._words(lines)
         return await self._asker.ask(
             "abstract",
             schemas.happenings(words, len(lines)),
-            lambda reply: self._verified(lines, _events(reply, words)),
+            lambda reply: self._verified(lines, events_of(reply, lambda text: _fact(text, words))),
             characters=listed(words.characters),
             lines=numbered_lines(lines),
         )
@@ -156,25 +151,6 @@ class StoryReader(ModelReader):
             question=question,
             options=shown(choices) if choices else "any answer in a few words",
         )
-
-
-def _events(reply: Any, words: Vocabulary) -> list[Event]:
-    steps = sorted(reply.steps, key=lambda step: step.line)
-    if [step.line for step in steps] != list(range(1, len(steps) + 1)):
-        raise ValueError(f"give one entry for each of the lines 1 to {len(steps)}, each line once")
-    return [_event(step, words) for step in steps]
-
-
-def _event(step: Any, words: Vocabulary) -> Event:
-    if step.event_type == "persistent":
-        added, removed = ([_fact(text, words) for text in texts] for texts in (step.added_facts, step.removed_facts))
-        return persistent(added, removed)
-    news = _fact(step.fact, words)
-    if step.event in {"perceives", "misses"}:
-        return (perceives if step.event == "perceives" else misses)(step.character, news)
-    if step.event == "private_tell":
-        return private_tell(step.speaker, step.listener, news)
-    return public_claim(step.speaker, news)
 
 
 def _fact(text: str, words: Vocabulary) -> Fact:
