@@ -64,7 +64,8 @@ def abstraction(words: Vocabulary, count: int, more: Sequence[str] = ()) -> Repl
     signed = [f"{sign}{value}" for sign in "+-" for value in values]
     # Where the lines name too little to form a fact there is none: a model that may say anything makes one up.
     anything = words.open or len(signed) > _MOST_VALUES
-    facts = _any_facts() if anything else _list_of(one_of(signed), most=None if values else 0)
+    most = max(_MOST_FACTS, 2 * len(words.characters))
+    facts = _bounded(_ANY_FACT if anything else one_of(signed), most) if values or anything else _list_of(str, most=0)
     kinds = [_entry("Change", count, facts=facts)]
     if words.open or (words.characters and location):
         kinds += _communications(words, count, one_of(location))
@@ -76,7 +77,7 @@ def happenings(words: Vocabulary, count: int) -> ReplyModel:
 
     `{"line", "perceives", "fact"}` and `{"line", "misses", "fact"}` name whose attention a fact gets or escapes.
     """
-    kinds = [_entry("Change", count, facts=_any_facts())]
+    kinds = [_entry("Change", count, facts=_bounded(_ANY_FACT, _MOST_FACTS))]
     if words.characters:
         who, fact = (one_of(words.characters), ...), (_ANY_FACT, ...)
         kinds += [_entry("Perceives", count, perceives=who, fact=fact), _entry("Misses", count, misses=who, fact=fact)]
@@ -142,8 +143,9 @@ def choice(letters: Sequence[str]) -> ReplyModel:
     return create_model("Answer", __base__=Strict, reason=(str, ...), answer=(one_of(letters), ...))
 
 
-def _any_facts() -> Any:
-    return Annotated[list[_ANY_FACT], Field(json_schema_extra={"maxItems": _MOST_FACTS})], ...
+def _bounded(entry: Any, most: int) -> Any:
+    """A list that a server which keeps to the schema ends in time."""
+    return Annotated[list[entry], Field(json_schema_extra={"maxItems": most})], ...
 
 
 def _list_of(entry: Any, least: int | None = None, most: int | None = None) -> Any:
