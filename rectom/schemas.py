@@ -6,7 +6,8 @@ objects, containers and options are enumerations, so that a constrained server c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Literal, TypeAlias
@@ -27,8 +28,12 @@ _MOST_VALUES = 250
 
 #: How a fact in words of the model's own is bounded where the server keeps to the schema: a small model may go on for
 #: ever. Without such a server, what is read is judged by the reader alone, who mends some of it.
-_FACT: dict[str, Any] = {"pattern": r'^[+-]?[a-z_]{1,30}\([^(),"\\]{1,60},[^(),"\\]{1,60}\)$'}
-_ANY_FACT: Any = Annotated[str, Field(json_schema_extra=_FACT)]
+_BOUND: dict[str, Any] = {"pattern": r'^[+-]?[a-z_]{1,30}\([^(),"\\]{1,60},[^(),"\\]{1,60}\)$'}
+_ANY_FACT: Any = Annotated[str, Field(json_schema_extra=_BOUND)]
+#: What can stand before the names in a fact that lines of a known vocabulary state.
+_PREDICATES = ("in_room", "in", "at")
+
+#: The most facts that a line states, likewise.
 _MOST_FACTS = 12
 
 ReplyModel: TypeAlias = type[BaseModel]
@@ -53,47 +58,69 @@ def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
     return presence, location
 
 
-def abstraction(words: Vocabulary, count: int, more: Sequence[str] = ()) -> ReplyModel:
-    """`{"steps": [...]}`: an entry for each of `count` lines; `more` are further facts that a line may state.
+def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = ()) -> ReplyModel:
+    """`{"1": …, "2": …}`: for each line, by its number, the facts that come true (+) and stop being true (-), or what
+    somebody says: `{"claims", "fact"}` to everybody, `{"tells", "to", "fact"}` to one listener.
 
-    `{"line", "facts"}` for what comes true (+) and stops being true (-), `{"line", "claims", "fact"}` for what somebody
-    says to everybody, `{"line", "tells", "to", "fact"}` for what somebody says to one listener.
+    A line states only facts of names that stand in it, so that a model that is small cannot take one line for another.
+    `more` are such facts besides who and what is where. Of an open vocabulary any facts can be stated.
     """
     presence, location = world_facts(words)
-    values = [*presence, *location, *more]
-    signed = [f"{sign}{value}" for sign in "+-" for value in values]
-    # Where the lines name too little to form a fact there is none: a model that may say anything makes one up.
-    anything = words.open or len(signed) > _MOST_VALUES
-    most = max(_MOST_FACTS, 2 * len(words.characters))
-    facts = _bounded(_ANY_FACT if anything else one_of(signed), most) if values or anything else _list_of(str, most=0)
-    kinds = [_entry("Change", count, facts=facts)]
-    if words.open or (words.characters and location):
-        kinds += _communications(words, count, one_of(location))
-    return create_model("Abstraction", __base__=Strict, steps=_list_of(reduce(or_, kinds), count, count))
+    facts = {fact: frozenset(re.split(r"[(),]", fact)) - {"", *_PREDICATES} for fact in (*presence, *location, *more)}
+
+    def entry(line: str) -> Any:
+        here = frozenset(re.findall(r"[\w'’-]+", line))
+        stated = [fact for fact, names in facts.items() if names <= here]
+        who = [name for name in words.characters if name in here]
+        said = [fact for fact in stated if fact in location]
+        return reduce(or_, [_changes(stated), *(_communications(who, said) if who and said else ())])
+
+    if words.open:
+        return _by_line([reduce(or_, [_changes(None), *_communications(words.characters, None)])] * len(lines))
+    return _by_line(list(map(entry, lines)))
 
 
-def happenings(words: Vocabulary, count: int) -> ReplyModel:
-    """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception.
-
-    `{"line", "perceives", "fact"}` and `{"line", "misses", "fact"}` name whose attention a fact gets or escapes.
+def happenings(words: Vocabulary, lines: Sequence[str]) -> ReplyModel:
+    """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception:
+    `{"perceives", "fact"}` and `{"misses", "fact"}` name whose attention a fact gets or escapes.
     """
-    kinds = [_entry("Change", count, facts=_bounded(_ANY_FACT, _MOST_FACTS))]
+    kinds = [_changes(None)]
     if words.characters:
-        who, fact = (one_of(words.characters), ...), (_ANY_FACT, ...)
-        kinds += [_entry("Perceives", count, perceives=who, fact=fact), _entry("Misses", count, misses=who, fact=fact)]
-        kinds += _communications(words, count, _ANY_FACT)
-    return create_model("Abstraction", __base__=Strict, steps=_list_of(reduce(or_, kinds), count, count))
+        kinds += [_of_somebody("perceives", words.characters, None), _of_somebody("misses", words.characters, None)]
+        kinds += _communications(words.characters, None)
+    return _by_line([reduce(or_, kinds)] * len(lines))
 
 
-def _communications(words: Vocabulary, count: int, said: Any) -> list[ReplyModel]:
-    who, fact = (one_of(words.characters), ...), (said, ...)
-    return [_entry("Claim", count, claims=who, fact=fact), _entry("Tell", count, tells=who, to=who, fact=fact)]
+def _changes(facts: Sequence[str] | None) -> Any:
+    """A list of signed facts; of any, if None is given."""
+    if facts is not None and not facts:
+        # Where the line names too little to form a fact there is none: a model that may say anything makes one up.
+        return Annotated[list[str], Field(max_length=0)]
+    signed: Any = _fact(facts and [f"{sign}{fact}" for sign in "+-" for fact in facts])
+    most = _MOST_FACTS if facts is None else len(facts)
+    return Annotated[list[signed], Field(json_schema_extra={"maxItems": most})]
 
 
-def _entry(name: str, count: int, **fields: Any) -> ReplyModel:
-    """What is said of one of `count` lines."""
-    line = Annotated[int, Field(ge=1, le=count)]
-    return create_model(name, __base__=Strict, line=(line, ...), **fields)
+def _communications(people: Sequence[str], said: Sequence[str] | None) -> Iterator[ReplyModel]:
+    if people:
+        yield _of_somebody("claims", people, said)
+    if len(people) > 1:
+        yield _of_somebody("tells", people, said, to=(one_of(people), ...))
+
+
+def _of_somebody(what: str, people: Sequence[str], facts: Sequence[str] | None, **more: Any) -> ReplyModel:
+    fields: dict[str, Any] = {what: (one_of(people), ...), **more, "fact": (_fact(facts), ...)}
+    return create_model(what.title(), __base__=Strict, **fields)
+
+
+def _fact(facts: Sequence[str] | None) -> Any:
+    """One of some facts; any fact, if None is given or there are too many to list."""
+    return _ANY_FACT if facts is None or len(facts) > _MOST_VALUES else one_of(facts)
+
+
+def _by_line(entries: Sequence[Any]) -> ReplyModel:
+    fields: dict[str, Any] = {str(number): (entry, ...) for number, entry in enumerate(entries, 1)}
+    return create_model("Abstraction", __base__=Strict, **fields)
 
 
 def comings(people: Sequence[str], count: int) -> ReplyModel:
@@ -141,11 +168,6 @@ def answer(facts: Iterable[str], choices: Sequence[str]) -> ReplyModel:
 def choice(letters: Sequence[str]) -> ReplyModel:
     """`{"reason", "answer"}`: why, in a sentence, and the letter of the option."""
     return create_model("Answer", __base__=Strict, reason=(str, ...), answer=(one_of(letters), ...))
-
-
-def _bounded(entry: Any, most: int) -> Any:
-    """A list that a server which keeps to the schema ends in time."""
-    return Annotated[list[entry], Field(json_schema_extra={"maxItems": most})], ...
 
 
 def _list_of(entry: Any, least: int | None = None, most: int | None = None) -> Any:

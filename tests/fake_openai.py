@@ -70,15 +70,15 @@ def rules_of(system: str) -> Rules:
 
 
 def abstract(system: str, given: Fields) -> Any:
-    return {"steps": [_step(n, grammar.read_line(line)) for n, line in enumerate(numbered(given["Lines"]), 1)]}
+    return {number: _entry(grammar.read_line(line)) for number, line in entries(given["Lines"])}
 
 
-def _step(line: int, event: Event) -> dict[str, Any]:
+def _entry(event: Event) -> Any:
     if event.kind is Kind.PERSISTENT:
         removed = [f"-{fact}" for fact in printed(event.delta.removed)]
-        return {"line": line, "facts": [*(f"+{fact}" for fact in printed(event.delta.added)), *removed]}
+        return [*(f"+{fact}" for fact in printed(event.delta.added)), *removed]
     said = {"tells": event.speaker, "to": event.listener} if event.listener else {"claims": event.speaker}
-    return {"line": line, **said, "fact": str(event.proposition)}
+    return {**said, "fact": str(event.proposition)}
 
 
 def chain(system: str, given: Fields) -> Any:
@@ -159,8 +159,7 @@ def wrongly(step: str, given: Fields, right: Any) -> Any:
         case "abstract" if "changes" in right:
             right["changes"] = []
         case "abstract":
-            for entry in right["steps"]:
-                entry.update({"facts": []} if " moved " in numbered(given["Lines"])[entry["line"] - 1] else {})
+            right.update({number: [] for number, line in entries(given["Lines"]) if " moved " in line})
         case "chain":
             right["chain"] = right["chain"][:1]
         case "update":

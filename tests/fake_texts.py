@@ -36,16 +36,16 @@ def _steps(kind: str) -> frozenset[str]:
 def abstract_story(given: Fields) -> Any:
     case, start = _case("story", _lines(given))
     part = case.events[start : start + len(_lines(given))]
-    return {"steps": [_step(number, str(event)) for number, event in enumerate(part, 1)]}
+    return {str(number): _entry(str(event)) for number, event in enumerate(part, 1)}
 
 
-def _step(line: int, event: str) -> dict[str, Any]:
+def _entry(event: str) -> Any:
     words = [] if event == "-" else event.split()
     if not words or words[0][0] in "+-":
-        return {"line": line, "facts": words}
+        return words
     fact = Fact.parse(event)
     names = {"private_tell": ["tells", "to"], "public_claim": ["claims"]}.get(fact.predicate, [fact.predicate])
-    return {"line": line, **dict(zip([*names, "fact"], map(str, fact.args), strict=True))}
+    return dict(zip([*names, "fact"], map(str, fact.args), strict=True))
 
 
 def abstract_dialogue(given: Fields) -> Any:

@@ -144,12 +144,12 @@ def test_a_model_that_talks_nonsense_is_said_in_one_line(lab: Lab) -> None:
 
 
 def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab) -> None:
-    def entry(line: int, added: list[str], removed: list[str]) -> dict[str, Any]:
-        return {"line": line, "facts": [*(f"+{fact}" for fact in added), *(f"-{fact}" for fact in removed)]}
+    def entry(added: list[str], removed: list[str]) -> list[str]:
+        return [*(f"+{fact}" for fact in added), *(f"-{fact}" for fact in removed)]
 
     here = ["in_room(Mina,kitchen)", "in_room(Omar,kitchen)"]
     replies: dict[str, Any] = {
-        "abstract": {"steps": [entry(1, [*here, "in(cake,tin)"], []), entry(2, [], here[1:])]},
+        "abstract": {"1": entry([*here, "in(cake,tin)"], []), "2": entry([], here[1:])},
         "chain": {"chain": ["Omar"]},
         "observe_states": {"1": here[1], "2": "not_observable"},
         "observe_events": {"1": "observable", "2": "observable"},

@@ -26,6 +26,7 @@ from tests import cases
 from tests.cases import KINDS
 from tests.conftest import stories
 
+LINES = ("Anne and Bob entered the hall.", "Bob likes the box.", "Anne privately told Bob that the ball is in the box.")
 WORDS = words_of(
     ("Anne and Bob entered the hall.", "The ball is in the box.", "Anne publicly claimed that ball is in the box.")
 )
@@ -36,9 +37,9 @@ REQUEST = ChatRequest(ModelId("m"), (Message("user", "Where?"),), Sampling(max_t
 @pytest.mark.parametrize(
     "model",
     [
-        schemas.abstraction(WORDS, 3),
-        schemas.abstraction(words_of(("Anne likes the box.",)), 1),
-        schemas.happenings(WORDS, 2),
+        schemas.abstraction(WORDS, LINES),
+        schemas.abstraction(words_of(("Anne likes the box.",)), ["Anne likes the box."]),
+        schemas.happenings(WORDS, LINES),
         schemas.comings(["Ann", "Ben"], 4),
         schemas.chain(["Anne", "Bob"]),
         schemas.numbered({1: ["a", "b"], 3: ["c"]}),
@@ -67,11 +68,10 @@ MANY = st.sampled_from([[f"t{number}" for number in range(400)]])
 COUNTS = st.integers(1, 40)
 
 MODELS: st.SearchStrategy[Any] = st.one_of(
-    st.builds(lambda count: schemas.abstraction(WORDS, count), COUNTS),
-    st.builds(lambda count, more: schemas.abstraction(WORDS, count, more), COUNTS, NAMES | MANY),
-    st.builds(lambda story, count: schemas.abstraction(words_of(story.lines), count), stories(), COUNTS),
-    st.builds(lambda names, count: schemas.abstraction(replace(WORDS, characters=tuple(names)), count), NAMES, COUNTS),
-    st.builds(lambda names, count: schemas.happenings(replace(WORDS, characters=tuple(names)), count), NAMES, COUNTS),
+    st.builds(lambda count, more: schemas.abstraction(WORDS, LINES * count, more), COUNTS, NAMES | MANY),
+    st.builds(lambda story: schemas.abstraction(words_of(story.lines), story.lines), stories()),
+    st.builds(lambda names: schemas.abstraction(replace(WORDS, characters=tuple(names)), LINES), NAMES),
+    st.builds(lambda names: schemas.happenings(replace(WORDS, characters=tuple(names)), LINES), NAMES),
     st.builds(schemas.comings, NAMES | MANY, COUNTS),
     st.builds(schemas.chain, NAMES | MANY),
     st.builds(schemas.numbered, st.dictionaries(COUNTS, NAMES | MANY, max_size=5)),

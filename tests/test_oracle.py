@@ -188,10 +188,12 @@ class Forgetful(FakeOpenAI):
 
     def _reply(self, step: str, body: dict[str, Any]) -> Any:
         reply = super()._reply(step, body)
-        for entry in reply["steps"] if step == "abstract" else ():
-            if "facts" in entry:
-                entry["facts"] = [fact for fact in entry["facts"] if not fact.startswith("+in(")]
-        return reply
+        if step != "abstract":
+            return reply
+        return {
+            line: [fact for fact in entry if not fact.startswith("+in(")] if isinstance(entry, list) else entry
+            for line, entry in reply.items()
+        }
 
 
 def test_a_step_by_rule_that_fails_is_put_down_to_what_it_was_given(tmp_path: Path) -> None:

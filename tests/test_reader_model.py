@@ -52,11 +52,16 @@ def reader_of(client: Scripted, **options: Any) -> ModelReader:
     return ModelReader(Asker(client, ModelId("m"), repairs=1), **options)
 
 
-def entry(line: int, *added: str, **more: Any) -> dict[str, Any]:
-    return {"line": line, "facts": [f"+{fact}" for fact in added], **more}
+def entry(*added: str) -> list[str]:
+    return [f"+{fact}" for fact in added]
 
 
-ENTER, PUT, LEAVE = entry(1, "in_room(Anne,hall)"), entry(2, "in(ball,box)"), entry(3)
+def lines(*entries: Any) -> dict[str, Any]:
+    """A reply with an entry for each line."""
+    return {str(number): entry for number, entry in enumerate(entries, 1)}
+
+
+ENTER, PUT, LEAVE = entry("in_room(Anne,hall)"), entry("in(ball,box)"), entry()
 #: Who left first: the hearer, who is convinced then, or the speaker.
 CONVINCED = {"left_first": "Anne"}
 DENIED = {"left_first": "Bob"}
@@ -99,49 +104,49 @@ HEARD = {"1": "observable", "3": "observable", "4": "not_observable"}
 
 #: What breaks a rule of a step: the step, a reply, words of the fault, and a reply that does not.
 FAULTS: dict[str, tuple[Step, Any, str, Any]] = {
-    "a line twice": (
-        abstract(STORY),
-        {"steps": [ENTER, ENTER, LEAVE]},
-        "lines 1 to 3, each line once",
-        {"steps": [ENTER, PUT, LEAVE]},
-    ),
     "a line too few": (
         abstract(STORY),
-        {"steps": [ENTER, PUT]},
-        "steps: List should have at least 3",
-        {"steps": [ENTER, PUT, LEAVE]},
+        {"1": ENTER, "2": PUT},
+        "3: Field required",
+        {"1": ENTER, "2": PUT, "3": LEAVE},
     ),
     "a line beyond": (
         abstract(STORY),
-        {"steps": [ENTER, PUT, {**LEAVE, "line": 4}]},
-        "less than or equal to 3",
-        {"steps": [ENTER, PUT, LEAVE]},
+        lines(ENTER, PUT, LEAVE, []),
+        "4: Extra inputs are not permitted",
+        lines(ENTER, PUT, LEAVE),
     ),
-    "a fact cut off": (abstract(CROWD), {"steps": [entry(1, "in(ball")]}, "expected ',' or ')'", {"steps": [entry(1)]}),
-    "no fact": (abstract(CROWD), {"steps": [entry(1, "the ball")]}, "expected '('", {"steps": [entry(1)]}),
+    "a fact of another line": (
+        abstract(STORY),
+        lines(ENTER, ENTER, LEAVE),
+        "2.0: Input should be '+in(ball,box)' or '-in(ball,box)'",
+        lines(ENTER, PUT, LEAVE),
+    ),
+    "a fact cut off": (abstract(CROWD), lines(entry("in(ball")), "expected ',' or ')'", lines(entry())),
+    "no fact": (abstract(CROWD), lines(entry("the ball")), "expected '('", lines(entry())),
     "another predicate": (
         abstract(CROWD),
-        {"steps": [entry(1, "likes(Anne,box)")]},
+        lines(entry("likes(Anne,box)")),
         "neither in_room(character,room) nor in(object,container)",
-        {"steps": [entry(1)]},
+        lines(entry()),
     ),
     "a fact of three": (
         abstract(CROWD),
-        {"steps": [entry(1, "in(ball,box,hall)")]},
+        lines(entry("in(ball,box,hall)")),
         "neither in_room",
-        {"steps": [entry(1)]},
+        lines(entry()),
     ),
     "an unknown character": (
         abstract(CROWD),
-        {"steps": [entry(1, "in_room(Zoe,hall)")]},
+        lines(entry("in_room(Zoe,hall)")),
         "Zoe in in_room(Zoe,hall) is not one of GuestAa, ",
-        {"steps": [entry(1)]},
+        lines(entry()),
     ),
     "a misspelled name": (
         abstract(STORY),
-        {"steps": [entry(1, "in_room(Ann,hall)"), PUT, LEAVE]},
+        lines(entry("in_room(Ann,hall)"), PUT, LEAVE),
         "Input should be '+in_room(Anne,hall)'",
-        {"steps": [ENTER, PUT, LEAVE]},
+        lines(ENTER, PUT, LEAVE),
     ),
     "a name that is not asked for": (
         chain,
@@ -224,14 +229,14 @@ async def test_what_is_never_repaired_fails_the_step(step: Step, bad: Any, fault
 
 
 async def test_entries_may_come_in_any_order() -> None:
-    reader = reader_of(Scripted(in_turn({"steps": [LEAVE, ENTER, PUT]})))
+    reader = reader_of(Scripted(in_turn({"3": LEAVE, "1": ENTER, "2": PUT})))
     found = await reader.abstract(STORY)
     assert [str(event) for event in found] == ["+in_room(Anne,hall)", "+in(ball,box)", "-"]
 
 
 async def test_what_a_move_makes_false_need_not_be_said() -> None:
     story = Story("s", ("The ball is in the box.", "Anne moved the ball to the bag."))
-    reader = reader_of(Scripted(in_turn({"steps": [entry(1, "in(ball,box)"), entry(2, "in(ball,bag)")]})))
+    reader = reader_of(Scripted(in_turn(lines(entry("in(ball,box)"), entry("in(ball,bag)")))))
     assert str((await reader.abstract(story))[1]) == "+in(ball,bag) -in(ball,box)"
 
 
@@ -239,9 +244,9 @@ async def test_claims_and_private_communications_keep_who_said_what_to_whom() ->
     story = Story(
         "s", ("Anne publicly claimed that ball is in the box.", "Anne privately told Bob that the ball is in the box.")
     )
-    said = {"line": 1, "claims": "Anne", "fact": "in(ball,box)"}
-    told = {"line": 2, "tells": "Anne", "to": "Bob", "fact": "in(ball,box)"}
-    reader = reader_of(Scripted(in_turn({"steps": [said, told]})))
+    said = {"claims": "Anne", "fact": "in(ball,box)"}
+    told = {"tells": "Anne", "to": "Bob", "fact": "in(ball,box)"}
+    reader = reader_of(Scripted(in_turn(lines(said, told))))
     ball = inside("ball", "box")
     assert await reader.abstract(story) == (public_claim("Anne", ball), private_tell("Anne", "Bob", ball))
 

@@ -34,20 +34,21 @@ def user(client: Scripted, number: int = 0) -> str:
     return client.requests[number].messages[1].content
 
 
-def entry(line: int, *added: str, **more: Any) -> dict[str, Any]:
-    return {"line": line, "facts": [f"+{fact}" for fact in added], **more}
+def entry(*added: str) -> list[str]:
+    return [f"+{fact}" for fact in added]
 
 
-def transient(line: int, **fields: str) -> dict[str, Any]:
-    return {"line": line, **fields}
+def lines(*entries: Any) -> dict[str, Any]:
+    """A reply with an entry for each line."""
+    return {str(number): entry for number, entry in enumerate(entries, 1)}
 
 
-FILLS, POURS = entry(1, "contains(can,rain_water)"), entry(2, "contains(can,lemonade)")
-MISSES = transient(3, misses="Ada", fact="contains(can,lemonade)")
+FILLS, POURS = entry("contains(can,rain_water)"), entry("contains(can,lemonade)")
+MISSES = {"misses": "Ada", "fact": "contains(can,lemonade)"}
 
 
 async def abstracted(*steps: Any, story: Story = STORY) -> list[str]:
-    events = await reader_of(Scripted(in_turn({"steps": list(steps)}))).abstract(story)
+    events = await reader_of(Scripted(in_turn(lines(*steps)))).abstract(story)
     return list(map(str, events))
 
 
@@ -60,14 +61,14 @@ async def test_a_line_changes_something_or_says_who_perceives_it() -> None:
         "+contains(can,lemonade) -contains(can,rain_water)",
         "misses(Ada,contains(can,lemonade))",
     ]
-    perceived = transient(3, perceives="Ben", fact="contains(can,lemonade)")
+    perceived = {"perceives": "Ben", "fact": "contains(can,lemonade)"}
     assert (await abstracted(FILLS, POURS, perceived))[2] == "perceives(Ben,contains(can,lemonade))"
 
 
 async def test_claims_keep_who_said_what_to_whom() -> None:
-    told = transient(2, tells="Ben", to="Ada", fact="is(can,empty)")
-    claimed = transient(3, claims="Ben", fact="is(can,full)")
-    found = await abstracted(entry(1), told, claimed)
+    told = {"tells": "Ben", "to": "Ada", "fact": "is(can,empty)"}
+    claimed = {"claims": "Ben", "fact": "is(can,full)"}
+    found = await abstracted(entry(), told, claimed)
     assert found == ["-", "private_tell(Ben,Ada,is(can,empty))", "public_claim(Ben,is(can,full))"]
 
 
@@ -85,28 +86,28 @@ async def test_claims_keep_who_said_what_to_whom() -> None:
     ],
 )
 async def test_blanks_in_names_are_mended(written: str, meant: str) -> None:
-    assert (await abstracted(entry(1, written), entry(2), entry(3)))[0] == f"+{meant}"
+    assert (await abstracted(entry(written), entry(), entry()))[0] == f"+{meant}"
 
 
 #: Replies that break a rule of the abstraction, and words of the fault.
 FAULTS = {
-    "a line twice": ([FILLS, FILLS, MISSES], "one entry for each of the lines 1 to 3, each line once"),
-    "a line too few": ([FILLS, POURS], "List should have at least 3"),
+    "a line too few": ([FILLS, POURS], "3: Field required"),
+    "a line beyond": ([FILLS, POURS, MISSES, []], "4: Extra inputs are not permitted"),
     "a wish": (
-        [entry(1, "wants(Ada,water)"), POURS, MISSES],
+        [entry("wants(Ada,water)"), POURS, MISSES],
         "wants(Ada,water) is none of contains(container,content)",
     ),
-    "a fact of one": ([entry(1, "is(can)"), POURS, MISSES], "is(can) is none of"),
-    "no fact": ([entry(1, "the can is full"), POURS, MISSES], "expected '('"),
-    "a sign in a name": ([entry(1, "contains(can,50% milk)"), POURS, MISSES], "expected ',' or ')'"),
+    "a fact of one": ([entry("is(can)"), POURS, MISSES], "is(can) is none of"),
+    "no fact": ([entry("the can is full"), POURS, MISSES], "expected '('"),
+    "a sign in a name": ([entry("contains(can,50% milk)"), POURS, MISSES], "expected ',' or ')'"),
     "a thing in a room": (
-        [entry(1, "in_room(can,shed)"), POURS, MISSES],
+        [entry("in_room(can,shed)"), POURS, MISSES],
         "in_room is for people; can is not one of Ada",
     ),
-    "a person that nobody named": ([entry(1, "in_room(Zoe,shed)"), POURS, MISSES], "Zoe is not one of Ada, Ben"),
+    "a person that nobody named": ([entry("in_room(Zoe,shed)"), POURS, MISSES], "Zoe is not one of Ada, Ben"),
     "a stranger who perceives": ([FILLS, POURS, {**MISSES, "misses": "Zoe"}], "Input should be 'Ada' or 'Ben'"),
     "nobody misses it": (
-        [FILLS, POURS, {"line": 3, "ignores": "Ada", "fact": "is(can,full)"}],
+        [FILLS, POURS, {"ignores": "Ada", "fact": "is(can,full)"}],
         "misses: Field required",
     ),
 }
@@ -114,13 +115,13 @@ FAULTS = {
 
 @pytest.mark.parametrize(("bad", "fault"), FAULTS.values(), ids=FAULTS)
 async def test_what_breaks_a_rule_is_named_and_repaired(bad: list[Any], fault: str) -> None:
-    client = Scripted(in_turn({"steps": bad}, {"steps": [FILLS, POURS, MISSES]}))
+    client = Scripted(in_turn(lines(*bad), lines(FILLS, POURS, MISSES)))
     assert len(await reader_of(client).abstract(STORY)) == 3
     assert fault in client.requests[1].messages[3].content
 
 
 async def test_a_story_of_nobody_has_no_perceptions_in_its_schema() -> None:
-    client = Scripted(in_turn({"steps": [entry(1, "is(door,open)")]}))
+    client = Scripted(in_turn(lines(entry("is(door,open)"))))
     found = await reader_of(client).abstract(Story("s", ("the door is open.",)))
     assert list(map(str, found)) == ["+is(door,open)"]
     assert "transient" not in json.dumps(client.requests[0].schema)
@@ -128,7 +129,7 @@ async def test_a_story_of_nobody_has_no_perceptions_in_its_schema() -> None:
 
 
 async def test_a_window_gets_its_own_lines() -> None:
-    client = Scripted(in_turn({"steps": [FILLS, POURS]}, {"steps": [{**MISSES, "line": 1}]}))
+    client = Scripted(in_turn(lines(FILLS, POURS), lines(MISSES)))
     assert len(await reader_of(client, window=2).abstract(STORY)) == 3
     assert "1 Ada does not see that." in user(client, 1)
 

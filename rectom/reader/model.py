@@ -7,6 +7,8 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from pydantic import BaseModel
+
 from rectom import schemas
 from rectom.errors import FormulaError, StepFailure
 from rectom.events import NOTHING, Delta, Event, misses, perceives, persistent, private_tell, public_claim, settle
@@ -87,18 +89,15 @@ class ModelReader:
 
     async def _abstract(self, lines: Sequence[str]) -> list[Event]:
         words = self._words(lines)
-        if not (words.open or self._formed(words)):
+        if not (words.open or any([*schemas.world_facts(words), self._more_facts(words)])):
             # Where no fact can be formed there is nothing to ask.
             return self._verified(lines, [NOTHING] * len(lines))
         return await self._asker.ask(
             "abstract",
-            schemas.abstraction(words, len(lines), self._more_facts(words)),
+            schemas.abstraction(words, lines, self._more_facts(words)),
             lambda reply: self._verified(lines, events_of(reply, lambda text: _fact(text, words))),
             lines=numbered_lines(lines),
         )
-
-    def _formed(self, words: Vocabulary) -> bool:
-        return any([*schemas.world_facts(words), self._more_facts(words)])
 
     def _verified(self, lines: Sequence[str], events: list[Event]) -> list[Event]:
         if self._verify:
@@ -284,27 +283,24 @@ async def all_of(*asks: Awaitable[Any]) -> list[Any]:
     return results
 
 
-def events_of(reply: Any, read: Callable[[str], Fact]) -> list[Event]:
-    """The events that a reply states, a line each. `read` reads a fact. Raises ValueError if a line is left out."""
-    steps = sorted(reply.steps, key=lambda step: step.line)
-    if [step.line for step in steps] != list(range(1, len(steps) + 1)):
-        raise ValueError(f"give one entry for each of the lines 1 to {len(steps)}, each line once")
-    return [_event(step.model_dump(), read) for step in steps]
+def events_of(reply: BaseModel, read: Callable[[str], Fact]) -> list[Event]:
+    """The events that a reply states, a line each. `read` reads a fact, and raises ValueError if it is none."""
+    return [_event(entry, read) for entry in reply.model_dump().values()]
 
 
-def _event(step: Mapping[str, Any], read: Callable[[str], Fact]) -> Event:
-    match step:
-        case {"facts": facts}:
-            # A fact without a sign is one that comes true.
-            removed = [read(text[1:]) for text in facts if text.startswith("-")]
-            return persistent([read(text.removeprefix("+")) for text in facts if not text.startswith("-")], removed)
+def _event(entry: Any, read: Callable[[str], Fact]) -> Event:
+    match entry:
         case {"claims": speaker, "fact": text}:
             return public_claim(speaker, read(text))
         case {"tells": speaker, "to": listener, "fact": text}:
             return private_tell(speaker, listener, read(text))
         case {"perceives": character, "fact": text}:
             return perceives(character, read(text))
-    return misses(step["misses"], read(step["fact"]))
+        case {"misses": character, "fact": text}:
+            return misses(character, read(text))
+    # A fact without a sign is one that comes true.
+    removed = [read(text[1:]) for text in entry if text.startswith("-")]
+    return persistent([read(text.removeprefix("+")) for text in entry if not text.startswith("-")], removed)
 
 
 def _fact(text: str, words: Vocabulary) -> Fact:

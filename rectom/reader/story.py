@@ -96,7 +96,7 @@ class StoryReader(ModelReader):
         words = self._words(lines)
         return await self._asker.ask(
             "abstract",
-            schemas.happenings(words, len(lines)),
+            schemas.happenings(words, lines),
             lambda reply: self._verified(lines, events_of(reply, lambda text: _fact(text, words))),
             characters=listed(words.characters),
             lines=numbered_lines(lines),
