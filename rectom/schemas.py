@@ -59,7 +59,7 @@ def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
 
 
 def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = ()) -> ReplyModel:
-    """`{"1": …, "2": …}`: for each line, by its number, the facts that come true (+) and stop being true (-), or what
+    """`{"1 …": …, "2 …": …}`: under each line the facts that come true (+) and stop being true (-) with it, or what
     somebody says: `{"claims", "fact"}` to everybody, `{"tells", "to", "fact"}` to one listener.
 
     A line states only facts of names that stand in it, so that a model that is small cannot take one line for another.
@@ -76,8 +76,9 @@ def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = (
         return reduce(or_, [_changes(stated), *(_communications(who, said) if who and said else ())])
 
     if words.open:
-        return _by_line([reduce(or_, [_changes(None), *_communications(words.characters, None)])] * len(lines))
-    return _by_line(list(map(entry, lines)))
+        anything = reduce(or_, [_changes(None), *_communications(words.characters, None)])
+        return _by_line(lines, [anything] * len(lines))
+    return _by_line(lines, list(map(entry, lines)))
 
 
 def happenings(words: Vocabulary, lines: Sequence[str]) -> ReplyModel:
@@ -88,7 +89,7 @@ def happenings(words: Vocabulary, lines: Sequence[str]) -> ReplyModel:
     if words.characters:
         kinds += [_of_somebody("perceives", words.characters, None), _of_somebody("misses", words.characters, None)]
         kinds += _communications(words.characters, None)
-    return _by_line([reduce(or_, kinds)] * len(lines))
+    return _by_line(lines, [reduce(or_, kinds)] * len(lines))
 
 
 def _changes(facts: Sequence[str] | None) -> Any:
@@ -118,8 +119,15 @@ def _fact(facts: Sequence[str] | None) -> Any:
     return _ANY_FACT if facts is None or len(facts) > _MOST_VALUES else one_of(facts)
 
 
-def _by_line(entries: Sequence[Any]) -> ReplyModel:
-    fields: dict[str, Any] = {str(number): (entry, ...) for number, entry in enumerate(entries, 1)}
+def numbered_line(number: int, line: str) -> str:
+    """A line as prompts show it, and as replies name it."""
+    return f"{number} {line}"
+
+
+def _by_line(lines: Sequence[str], entries: Sequence[Any]) -> ReplyModel:
+    # Each entry stands under its line, number and text: small models that see a number alone slip from line to line.
+    names = [numbered_line(number, line) for number, line in enumerate(lines, 1)]
+    fields: dict[str, Any] = {name: (entry, ...) for name, entry in zip(names, entries, strict=True)}
     return create_model("Abstraction", __base__=Strict, **fields)
 
 

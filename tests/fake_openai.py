@@ -70,7 +70,7 @@ def rules_of(system: str) -> Rules:
 
 
 def abstract(system: str, given: Fields) -> Any:
-    return {number: _entry(grammar.read_line(line)) for number, line in entries(given["Lines"])}
+    return {f"{number} {line}": _entry(grammar.read_line(line)) for number, line in entries(given["Lines"])}
 
 
 def _entry(event: Event) -> Any:
@@ -159,7 +159,7 @@ def wrongly(step: str, given: Fields, right: Any) -> Any:
         case "abstract" if "changes" in right:
             right["changes"] = []
         case "abstract":
-            right.update({number: [] for number, line in entries(given["Lines"]) if " moved " in line})
+            right.update({line: [] for line in right if " moved " in line})
         case "chain":
             right["chain"] = right["chain"][:1]
         case "update":

@@ -36,7 +36,7 @@ def _steps(kind: str) -> frozenset[str]:
 def abstract_story(given: Fields) -> Any:
     case, start = _case("story", _lines(given))
     part = case.events[start : start + len(_lines(given))]
-    return {str(number): _entry(str(event)) for number, event in enumerate(part, 1)}
+    return {line: _entry(str(event)) for line, event in zip(given["Lines"].splitlines(), part, strict=True)}
 
 
 def _entry(event: str) -> Any:

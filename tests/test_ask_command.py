@@ -148,8 +148,9 @@ def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab)
         return [*(f"+{fact}" for fact in added), *(f"-{fact}" for fact in removed)]
 
     here = ["in_room(Mina,kitchen)", "in_room(Omar,kitchen)"]
+    puts, leaves = FREE.rstrip(".").split(". ")
     replies: dict[str, Any] = {
-        "abstract": {"1": entry([*here, "in(cake,tin)"], []), "2": entry([], here[1:])},
+        "abstract": {f"1 {puts}.": entry([*here, "in(cake,tin)"], []), f"2 {leaves}.": entry([], here[1:])},
         "chain": {"chain": ["Omar"]},
         "observe_states": {"1": here[1], "2": "not_observable"},
         "observe_events": {"1": "observable", "2": "observable"},

@@ -72,7 +72,8 @@ def test_what_no_rule_reads_goes_to_the_model_and_its_calls_say_so(reply: Any, a
 
 
 def test_a_story_of_no_grammar_is_abstracted_by_the_model() -> None:
-    reply = {"1": ["+in_room(Anne,hall)"], "2": ["+in(ball,box)"]}
+    told = [["+in_room(Anne,hall)"], ["+in(ball,box)"]]
+    reply = {f"{number} {line}": told[number - 1] for number, line in enumerate(FREE.lines, 1)}
     client = Scripted(lambda _step, _request: json.dumps(reply))
     events = asyncio.run(reader(client).abstract(FREE))
     assert [str(event) for event in events] == ["+in_room(Anne,hall)", "+in(ball,box)"]

@@ -56,9 +56,14 @@ def entry(*added: str) -> list[str]:
     return [f"+{fact}" for fact in added]
 
 
-def lines(*entries: Any) -> dict[str, Any]:
-    """A reply with an entry for each line."""
-    return {str(number): entry for number, entry in enumerate(entries, 1)}
+def lines(*entries: Any, of: Story = STORY) -> dict[str, Any]:
+    """A reply with entries for the lines of a story, and for such as it has not."""
+    names = [f"{number} {line}" for number, line in enumerate([*of.lines, "And so on."], 1)]
+    return dict(zip(names, entries, strict=False))
+
+
+def crowded(*entries: Any) -> dict[str, Any]:
+    return lines(*entries, of=CROWD)
 
 
 ENTER, PUT, LEAVE = entry("in_room(Anne,hall)"), entry("in(ball,box)"), entry()
@@ -113,34 +118,34 @@ FAULTS: dict[str, tuple[Step, Any, str, Any]] = {
     "a line beyond": (
         abstract(STORY),
         lines(ENTER, PUT, LEAVE, []),
-        "4: Extra inputs are not permitted",
+        "4 And so on.: Extra inputs are not permitted",
         lines(ENTER, PUT, LEAVE),
     ),
     "a fact of another line": (
         abstract(STORY),
         lines(ENTER, ENTER, LEAVE),
-        "2.0: Input should be '+in(ball,box)' or '-in(ball,box)'",
+        "2 The ball is in the box..0: Input should be '+in(ball,box)' or '-in(ball,box)'",
         lines(ENTER, PUT, LEAVE),
     ),
-    "a fact cut off": (abstract(CROWD), lines(entry("in(ball")), "expected ',' or ')'", lines(entry())),
-    "no fact": (abstract(CROWD), lines(entry("the ball")), "expected '('", lines(entry())),
+    "a fact cut off": (abstract(CROWD), crowded(entry("in(ball")), "expected ',' or ')'", crowded(entry())),
+    "no fact": (abstract(CROWD), crowded(entry("the ball")), "expected '('", crowded(entry())),
     "another predicate": (
         abstract(CROWD),
-        lines(entry("likes(Anne,box)")),
+        crowded(entry("likes(Anne,box)")),
         "neither in_room(character,room) nor in(object,container)",
-        lines(entry()),
+        crowded(entry()),
     ),
     "a fact of three": (
         abstract(CROWD),
-        lines(entry("in(ball,box,hall)")),
+        crowded(entry("in(ball,box,hall)")),
         "neither in_room",
-        lines(entry()),
+        crowded(entry()),
     ),
     "an unknown character": (
         abstract(CROWD),
-        lines(entry("in_room(Zoe,hall)")),
+        crowded(entry("in_room(Zoe,hall)")),
         "Zoe in in_room(Zoe,hall) is not one of GuestAa, ",
-        lines(entry()),
+        crowded(entry()),
     ),
     "a misspelled name": (
         abstract(STORY),
@@ -229,14 +234,14 @@ async def test_what_is_never_repaired_fails_the_step(step: Step, bad: Any, fault
 
 
 async def test_entries_may_come_in_any_order() -> None:
-    reader = reader_of(Scripted(in_turn({"3": LEAVE, "1": ENTER, "2": PUT})))
+    reader = reader_of(Scripted(in_turn(dict(reversed(lines(ENTER, PUT, LEAVE).items())))))
     found = await reader.abstract(STORY)
     assert [str(event) for event in found] == ["+in_room(Anne,hall)", "+in(ball,box)", "-"]
 
 
 async def test_what_a_move_makes_false_need_not_be_said() -> None:
     story = Story("s", ("The ball is in the box.", "Anne moved the ball to the bag."))
-    reader = reader_of(Scripted(in_turn(lines(entry("in(ball,box)"), entry("in(ball,bag)")))))
+    reader = reader_of(Scripted(in_turn(lines(entry("in(ball,box)"), entry("in(ball,bag)"), of=story))))
     assert str((await reader.abstract(story))[1]) == "+in(ball,bag) -in(ball,box)"
 
 
@@ -246,7 +251,7 @@ async def test_claims_and_private_communications_keep_who_said_what_to_whom() ->
     )
     said = {"claims": "Anne", "fact": "in(ball,box)"}
     told = {"tells": "Anne", "to": "Bob", "fact": "in(ball,box)"}
-    reader = reader_of(Scripted(in_turn(lines(said, told))))
+    reader = reader_of(Scripted(in_turn(lines(said, told, of=story))))
     ball = inside("ball", "box")
     assert await reader.abstract(story) == (public_claim("Anne", ball), private_tell("Anne", "Bob", ball))
 

@@ -38,9 +38,10 @@ def entry(*added: str) -> list[str]:
     return [f"+{fact}" for fact in added]
 
 
-def lines(*entries: Any) -> dict[str, Any]:
-    """A reply with an entry for each line."""
-    return {str(number): entry for number, entry in enumerate(entries, 1)}
+def lines(*entries: Any, of: Story = STORY) -> dict[str, Any]:
+    """A reply with entries for the lines of a story, and for such as it has not."""
+    names = [f"{number} {line}" for number, line in enumerate([*of.lines, "And so on."], 1)]
+    return dict(zip(names, entries, strict=False))
 
 
 FILLS, POURS = entry("contains(can,rain_water)"), entry("contains(can,lemonade)")
@@ -48,7 +49,7 @@ MISSES = {"misses": "Ada", "fact": "contains(can,lemonade)"}
 
 
 async def abstracted(*steps: Any, story: Story = STORY) -> list[str]:
-    events = await reader_of(Scripted(in_turn(lines(*steps)))).abstract(story)
+    events = await reader_of(Scripted(in_turn(lines(*steps, of=story)))).abstract(story)
     return list(map(str, events))
 
 
@@ -91,8 +92,8 @@ async def test_blanks_in_names_are_mended(written: str, meant: str) -> None:
 
 #: Replies that break a rule of the abstraction, and words of the fault.
 FAULTS = {
-    "a line too few": ([FILLS, POURS], "3: Field required"),
-    "a line beyond": ([FILLS, POURS, MISSES, []], "4: Extra inputs are not permitted"),
+    "a line too few": ([FILLS, POURS], ": Field required"),
+    "a line beyond": ([FILLS, POURS, MISSES, []], "4 And so on.: Extra inputs are not permitted"),
     "a wish": (
         [entry("wants(Ada,water)"), POURS, MISSES],
         "wants(Ada,water) is none of contains(container,content)",

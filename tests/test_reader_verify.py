@@ -131,8 +131,9 @@ def test_the_answer_is_the_option_that_the_fact_names() -> None:
 
 
 STORY = Story("s", ("Anne entered the hall.", "Bob entered the attic."))
-RIGHT = {"1": ["+in_room(Anne,hall)"], "2": ["+in_room(Bob,attic)"]}
-WRONG = {"1": ["+in_room(Anne,hall)"], "2": ["-in_room(Bob,attic)"]}
+FIRST = {"1 Anne entered the hall.": ["+in_room(Anne,hall)"]}
+RIGHT = {**FIRST, "2 Bob entered the attic.": ["+in_room(Bob,attic)"]}
+WRONG = {**FIRST, "2 Bob entered the attic.": ["-in_room(Bob,attic)"]}
 
 
 def reading(*replies: object, verify: bool) -> tuple[ModelReader, Scripted]:

@@ -327,7 +327,7 @@ def _option(reply: Any, facts: Sequence[str], choices: Sequence[str]) -> str:
 
 def numbered_lines(lines: Sequence[str]) -> str:
     """Lines as a prompt shows them: `1 …`, a line each."""
-    return "\n".join(f"{number} {line}" for number, line in enumerate(lines, 1))
+    return "\n".join(schemas.numbered_line(number, line) for number, line in enumerate(lines, 1))
 
 
 def listed(names: Sequence[str]) -> str:
