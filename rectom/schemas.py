@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
@@ -26,15 +24,11 @@ NOT_OBSERVABLE = "not_observable"
 #: Servers refuse or choke on very long enumerations; beyond this a fact is any text, checked after the reply.
 _MOST_VALUES = 250
 
-#: How a fact in words of the model's own is bounded where the server keeps to the schema: a small model may go on for
-#: ever. Without such a server, what is read is judged by the reader alone, who mends some of it.
-_BOUND: dict[str, Any] = {"pattern": r'^[+-]?[a-z_]{1,30}\([^(),"\\]{1,60},[^(),"\\]{1,60}\)$'}
-_ANY_FACT: Any = Annotated[str, Field(json_schema_extra=_BOUND)]
 #: What can stand before the names in a fact that lines of a known vocabulary state.
 _PREDICATES = ("in_room", "in", "at")
 
-#: The most facts that a line states, likewise.
-_MOST_FACTS = 12
+#: The most that a line states in words of the model's own.
+_MOST_STATEMENTS = 12
 
 ReplyModel: TypeAlias = type[BaseModel]
 
@@ -51,6 +45,18 @@ def one_of(values: Iterable[str]) -> Any:
     return Literal[distinct] if 0 < len(distinct) <= _MOST_VALUES else str
 
 
+class _ByLine(Strict):
+    """A reply whose fields are numbered lines. A line may be named by its number alone, or be told in other words."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_number(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        lines = {name.partition(" ")[0]: name for name in cls.model_fields}
+        return {lines.get(str(name).strip().partition(" ")[0], name): entry for name, entry in data.items()}
+
+
 def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
     """All presence facts and all location facts that a vocabulary can form."""
     presence = [str(in_room(who, room)) for who in words.characters for room in words.rooms]
@@ -59,64 +65,62 @@ def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
 
 
 def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = ()) -> ReplyModel:
-    """`{"1 …": …, "2 …": …}`: under each line the facts that come true (+) and stop being true (-) with it, or what
-    somebody says: `{"claims", "fact"}` to everybody, `{"tells", "to", "fact"}` to one listener.
+    """`{"1 …": [...], "2 …": [...]}`: under each line what it states. `+fact` comes true and `-fact` stops being true;
+    `Anne claims fact` is said to everybody, and `Anne tells Bob fact` to one listener.
 
     A line states only facts of names that stand in it, so that a model that is small cannot take one line for another.
     `more` are such facts besides who and what is where. Of an open vocabulary any facts can be stated.
     """
+    if words.open:
+        return _by_line(lines, [_anything(words, "claims", "tells")] * len(lines))
     presence, location = world_facts(words)
-    facts = {fact: frozenset(re.split(r"[(),]", fact)) - {"", *_PREDICATES} for fact in (*presence, *location, *more)}
+    names = {fact: frozenset(re.split(r"[(),]", fact)) - {"", *_PREDICATES} for fact in (*presence, *location, *more)}
 
     def entry(line: str) -> Any:
         here = frozenset(re.findall(r"[\w'’-]+", line))
-        stated = [fact for fact, names in facts.items() if names <= here]
+        facts = [fact for fact in names if names[fact] <= here]
         who = [name for name in words.characters if name in here]
-        said = [fact for fact in stated if fact in location]
-        return reduce(or_, [_changes(stated), *(_communications(who, said) if who and said else ())])
+        said = [f"{how} {fact}" for how in _ways_of_saying(who) for fact in facts if fact in location]
+        changes = [f"{sign}{fact}" for sign in "+-" for fact in facts]
+        if len(changes) + len(said) > _MOST_VALUES:
+            return _anything(words, "claims", "tells", most=len(changes))
+        return _listed([*changes, *said])
 
-    if words.open:
-        anything = reduce(or_, [_changes(None), *_communications(words.characters, None)])
-        return _by_line(lines, [anything] * len(lines))
     return _by_line(lines, list(map(entry, lines)))
 
 
 def happenings(words: Vocabulary, lines: Sequence[str]) -> ReplyModel:
     """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception:
-    `{"perceives", "fact"}` and `{"misses", "fact"}` name whose attention a fact gets or escapes.
+    `Anne perceives fact` and `Anne misses fact` name whose attention a fact gets or escapes.
     """
-    kinds = [_changes(None)]
-    if words.characters:
-        kinds += [_of_somebody("perceives", words.characters, None), _of_somebody("misses", words.characters, None)]
-        kinds += _communications(words.characters, None)
-    return _by_line(lines, [reduce(or_, kinds)] * len(lines))
+    return _by_line(lines, [_anything(words, "claims", "tells", "perceives", "misses")] * len(lines))
 
 
-def _changes(facts: Sequence[str] | None) -> Any:
-    """A list of signed facts; of any, if None is given."""
-    if facts is not None and not facts:
+def _ways_of_saying(people: Sequence[str]) -> Iterator[str]:
+    yield from (f"{who} claims" for who in people)
+    yield from (f"{who} tells {other}" for who in people for other in people if who != other)
+
+
+def _listed(statements: Sequence[str]) -> Any:
+    """A list of some statements."""
+    if not statements:
         # Where the line names too little to form a fact there is none: a model that may say anything makes one up.
         return Annotated[list[str], Field(max_length=0)]
-    signed: Any = _fact(facts and [f"{sign}{fact}" for sign in "+-" for fact in facts])
-    most = _MOST_FACTS if facts is None else len(facts)
-    return Annotated[list[signed], Field(json_schema_extra={"maxItems": most})]
+    statement: Any = one_of(statements)
+    return Annotated[list[statement], Field(json_schema_extra={"maxItems": len(statements)})]
 
 
-def _communications(people: Sequence[str], said: Sequence[str] | None) -> Iterator[ReplyModel]:
-    if people:
-        yield _of_somebody("claims", people, said)
-    if len(people) > 1:
-        yield _of_somebody("tells", people, said, to=(one_of(people), ...))
+def _anything(words: Vocabulary, *verbs: str, most: int = _MOST_STATEMENTS) -> Any:
+    """A list of statements in words of the model's own.
 
-
-def _of_somebody(what: str, people: Sequence[str], facts: Sequence[str] | None, **more: Any) -> ReplyModel:
-    fields: dict[str, Any] = {what: (one_of(people), ...), **more, "fact": (_fact(facts), ...)}
-    return create_model(what.title(), __base__=Strict, **fields)
-
-
-def _fact(facts: Sequence[str] | None) -> Any:
-    """One of some facts; any fact, if None is given or there are too many to list."""
-    return _ANY_FACT if facts is None or len(facts) > _MOST_VALUES else one_of(facts)
+    They are bounded where the server keeps to the schema: a small model may go on for ever. Otherwise what comes is
+    judged by the reader alone, who mends some of it.
+    """
+    name = r'[^(),"\\]{1,60}'
+    said = rf"|[^(),\"\\+-][^(),\"\\]{{1,60}} ({'|'.join(verbs)}) ({name} )?" if words.characters else ""
+    bound: dict[str, Any] = {"pattern": rf"^([+-]{said})[a-z_]{{1,30}}\({name},{name}\)$"}
+    statement: Any = Annotated[str, Field(json_schema_extra=bound)]
+    return Annotated[list[statement], Field(json_schema_extra={"maxItems": most})]
 
 
 def numbered_line(number: int, line: str) -> str:
@@ -128,7 +132,7 @@ def _by_line(lines: Sequence[str], entries: Sequence[Any]) -> ReplyModel:
     # Each entry stands under its line, number and text: small models that see a number alone slip from line to line.
     names = [numbered_line(number, line) for number, line in enumerate(lines, 1)]
     fields: dict[str, Any] = {name: (entry, ...) for name, entry in zip(names, entries, strict=True)}
-    return create_model("Abstraction", __base__=Strict, **fields)
+    return create_model("Abstraction", __base__=_ByLine, **fields)
 
 
 def comings(people: Sequence[str], count: int) -> ReplyModel:

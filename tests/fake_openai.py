@@ -77,8 +77,8 @@ def _entry(event: Event) -> Any:
     if event.kind is Kind.PERSISTENT:
         removed = [f"-{fact}" for fact in printed(event.delta.removed)]
         return [*(f"+{fact}" for fact in printed(event.delta.added)), *removed]
-    said = {"tells": event.speaker, "to": event.listener} if event.listener else {"claims": event.speaker}
-    return {**said, "fact": str(event.proposition)}
+    how = f"{event.speaker} tells {event.listener}" if event.listener else f"{event.speaker} claims"
+    return [f"{how} {event.proposition}"]
 
 
 def chain(system: str, given: Fields) -> Any:

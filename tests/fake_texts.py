@@ -43,9 +43,10 @@ def _entry(event: str) -> Any:
     words = [] if event == "-" else event.split()
     if not words or words[0][0] in "+-":
         return words
-    fact = Fact.parse(event)
-    names = {"private_tell": ["tells", "to"], "public_claim": ["claims"]}.get(fact.predicate, [fact.predicate])
-    return dict(zip([*names, "fact"], map(str, fact.args), strict=True))
+    said = Fact.parse(event)
+    verb = {"private_tell": "tells", "public_claim": "claims"}.get(said.predicate, said.predicate)
+    who, *others = map(str, said.args)
+    return [" ".join([who, verb, *others])]
 
 
 def abstract_dialogue(given: Fields) -> Any:

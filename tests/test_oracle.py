@@ -190,10 +190,7 @@ class Forgetful(FakeOpenAI):
         reply = super()._reply(step, body)
         if step != "abstract":
             return reply
-        return {
-            line: [fact for fact in entry if not fact.startswith("+in(")] if isinstance(entry, list) else entry
-            for line, entry in reply.items()
-        }
+        return {line: [fact for fact in entry if not fact.startswith("+in(")] for line, entry in reply.items()}
 
 
 def test_a_step_by_rule_that_fails_is_put_down_to_what_it_was_given(tmp_path: Path) -> None:

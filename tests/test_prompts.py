@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from importlib import resources
 
@@ -166,9 +167,9 @@ def test_a_prompt_that_does_not_exist_is_named(benchmark: str, step: str) -> Non
 
 def test_the_examples_of_the_abstraction_are_what_the_grammar_reads() -> None:
     system = prompts.load("hitom", "abstract").system
-    lines = re.findall(r"^\d+ (.*)$", system, re.MULTILINE)
-    assert len(lines) == 8
     (reply,) = re.findall(r"^\{.*\}$", system, re.MULTILINE)
+    lines = [line.partition(" ")[2] for line in json.loads(reply)]
+    assert len(lines) == 8
     client = Scripted(lambda _step, _request: reply)
     reader = ModelReader(Asker(client, ModelId("m"), repairs=0))
     story = Story("examples", tuple(lines))

@@ -111,9 +111,9 @@ HEARD = {"1": "observable", "3": "observable", "4": "not_observable"}
 FAULTS: dict[str, tuple[Step, Any, str, Any]] = {
     "a line too few": (
         abstract(STORY),
-        {"1": ENTER, "2": PUT},
-        "3: Field required",
-        {"1": ENTER, "2": PUT, "3": LEAVE},
+        lines(ENTER, PUT),
+        "3 Anne exited the hall.: Field required",
+        lines(ENTER, PUT, LEAVE),
     ),
     "a line beyond": (
         abstract(STORY),
@@ -249,8 +249,7 @@ async def test_claims_and_private_communications_keep_who_said_what_to_whom() ->
     story = Story(
         "s", ("Anne publicly claimed that ball is in the box.", "Anne privately told Bob that the ball is in the box.")
     )
-    said = {"claims": "Anne", "fact": "in(ball,box)"}
-    told = {"tells": "Anne", "to": "Bob", "fact": "in(ball,box)"}
+    said, told = ["Anne claims in(ball,box)"], ["Anne tells Bob in(ball,box)"]
     reader = reader_of(Scripted(in_turn(lines(said, told, of=story))))
     ball = inside("ball", "box")
     assert await reader.abstract(story) == (public_claim("Anne", ball), private_tell("Anne", "Bob", ball))

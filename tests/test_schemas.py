@@ -88,26 +88,18 @@ def test_a_field_named_title_would_stay() -> None:
 
 
 def test_an_abstraction_offers_each_line_the_facts_of_its_own_names() -> None:
-    schema = schemas.json_schema(MODELS["abstraction"])
-    enter, likes, tell = schema["properties"].values()
+    enter, likes, tell = schemas.json_schema(MODELS["abstraction"])["properties"].values()
     there = ["in_room(Anne,hall)", "in_room(Bob,hall)"]
     assert enter["items"]["enum"] == [f"{sign}{fact}" for sign in "+-" for fact in there]
     assert likes["maxItems"] == 0
-    assert tell["anyOf"][0]["items"]["enum"] == ["+in(ball,box)", "-in(ball,box)"]
-    claims, tells = (schema["$defs"][name]["properties"] for name in ("Claims", "Tells"))
-    assert claims["claims"]["enum"] == tells["tells"]["enum"] == tells["to"]["enum"] == ["Anne", "Bob"]
-    assert claims["fact"]["const"] == tells["fact"]["const"] == "in(ball,box)"
+    ways = ["Anne claims ", "Bob claims ", "Anne tells Bob ", "Bob tells Anne "]
+    assert tell["items"]["enum"] == [f"{way}in(ball,box)" for way in ["+", "-", *ways]]
 
 
 def test_an_abstraction_has_one_entry_a_line() -> None:
     schema = schemas.json_schema(MODELS["abstraction"])
     lines = [f"{number} {line}" for number, line in enumerate(LINES, 1)]
     assert [*schema["properties"]] == schema["required"] == lines
-
-
-def test_nobody_tells_himself() -> None:
-    lines = ["Anne publicly claimed that the ball is in the box."]
-    assert {*schemas.json_schema(schemas.abstraction(WORDS, lines))["$defs"]} == {"Claims"}
 
 
 def test_each_state_offers_its_own_facts_under_its_number() -> None:
@@ -141,11 +133,13 @@ def test_far_too_many_facts_are_any_text() -> None:
 def test_facts_in_other_words_are_bounded_where_the_server_keeps_to_the_schema() -> None:
     """And read leniently: what a server that does not sends is mended, or told what is wrong with it."""
     model = schemas.happenings(WORDS, LINES)
-    facts = next(iter(schemas.json_schema(model)["properties"].values()))["anyOf"][0]
+    facts = next(iter(schemas.json_schema(model)["properties"].values()))
     assert facts["maxItems"] == 12
     pattern = re.compile(facts["items"]["pattern"])
-    assert all(map(pattern.search, ["+is(can,full)", "-in(a cup,the box)"]))
-    assert not any(map(pattern.search, ["full(can)", "is(a,b),is(c,d)", f"is(can,{'very_' * 20}full)"]))
+    right = ["+is(can,full)", "-in(a cup,the box)", "Ada claims is(can,full)", "Ada tells Ben Lee in(a,b)"]
+    assert all(map(pattern.search, [*right, "Ada perceives is(can,full)", "Ada misses is(can,full)"]))
+    wrong = ["is(can,full)", "+full(can)", "+is(a,b),is(c,d)", f"+is(can,{'very_' * 20}full)", "Ada ignores is(a,b)"]
+    assert not any(map(pattern.search, wrong))
     first, *others = [*model.model_fields]
     model.model_validate({first: ["the can is full"] * 13, **{line: [] for line in others}})
 
@@ -156,8 +150,7 @@ def test_world_facts_are_all_that_a_vocabulary_can_form() -> None:
     assert location == [str(inside("ball", "box")), str(inside("ball", "bag"))]
 
 
-CLAIM = {"claims": "Anne", "fact": "in(ball,box)"}
-TELL = {"tells": "Anne", "to": "Bob", "fact": "in(ball,box)"}
+CLAIM, TELL = "Anne claims in(ball,box)", "Anne tells Bob in(ball,box)"
 
 
 @pytest.mark.parametrize(
@@ -170,20 +163,21 @@ TELL = {"tells": "Anne", "to": "Bob", "fact": "in(ball,box)"}
         ["in(ball,box)"],
         ["+in_room(Anne,hall)"],
         {},
-        {**CLAIM, "claims": "Zoe"},
-        {**CLAIM, "to": "Bob"},
-        {**CLAIM, "facts": []},
-        {"tells": "Anne", "fact": "in(ball,box)"},
+        ["Zoe claims in(ball,box)"],
+        ["Anne tells Anne in(ball,box)"],
+        ["Anne tells in(ball,box)"],
     ],
 )
 def test_an_abstraction_of_another_form_is_refused(entry: Any) -> None:
     model = schemas.abstraction(WORDS, LINES[2:])
     (line,) = model.model_fields
-    for right in ([], ["+in(ball,box)"], CLAIM, TELL):
+    for right in ([], ["+in(ball,box)"], [CLAIM], [TELL]):
         assert validates(model, {line: right})
     assert not validates(model, {line: entry})
-    lines: list[dict[str, Any]] = [{}, {line: [], "2 And so on.": []}, {"1": []}, {line[2:]: []}]
+    lines: list[dict[str, Any]] = [{}, {line: [], "2 And so on.": []}, {line[2:]: []}, {"": []}]
     assert not any(validates(model, reply) for reply in lines)
+    # Without a schema a model may name a line in other words, or by its number alone.
+    assert all(validates(model, {name: [TELL]}) for name in ("1", "1 Anne told Bob", " 1 "))
 
 
 @given(stories(), st.sampled_from([None, 1, 4]))
@@ -204,4 +198,4 @@ def test_the_reply_of_a_right_model_is_one_that_the_schema_admits(story: Story) 
     enums = [part["enum"] for part in parts(schemas.json_schema(model)) if "enum" in part]
     names = {name for enum in enums for name in enum}
     for entry in reply.values():
-        assert isinstance(entry, dict) or {*entry} <= names
+        assert {*entry} <= names

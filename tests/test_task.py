@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -142,8 +143,8 @@ def test_fields_that_are_missing_or_unknown_are_named(kind: str, name: str) -> N
 
 async def test_the_example_of_the_storys_abstraction_is_a_reply() -> None:
     system = prompts.load("story", "abstract").system
-    lines = tuple(re.findall(r"^\d+ (.*)$", system, re.MULTILINE))
     (reply,) = re.findall(r"^\{.*\}$", system, re.MULTILINE)
+    lines = tuple(line.partition(" ")[2] for line in json.loads(reply))
     found = await StoryReader(_asker("story", reply)).abstract(Story("examples", lines))
     assert list(map(str, found)) == [
         "-",

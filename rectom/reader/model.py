@@ -41,6 +41,12 @@ _FOLLOWED: Final[dict[str, tuple[str, ...]]] = {
     "revise": ("trust", "depth", "speaker_convinces", "speaker_sincere"),
 }
 
+#: What a line says besides what changes: `Ada claims fact`, `Ada tells Ben fact`.
+_SAID: Final = re.compile(
+    r"(?P<who>[^(),+-][^(),]*?) (?P<verb>claims|tells|perceives|misses) "
+    r"(?:(?P<listener>[^(),]+?) )?(?P<fact>\w+\(.*\))\s*$"
+)
+
 
 class ModelReader:
     """Asks a model every step.
@@ -95,7 +101,7 @@ class ModelReader:
         return await self._asker.ask(
             "abstract",
             schemas.abstraction(words, lines, self._more_facts(words)),
-            lambda reply: self._verified(lines, events_of(reply, lambda text: _fact(text, words))),
+            lambda reply: self._verified(lines, events_of(reply, words, lambda text: _fact(text, words))),
             lines=numbered_lines(lines),
         )
 
@@ -283,24 +289,31 @@ async def all_of(*asks: Awaitable[Any]) -> list[Any]:
     return results
 
 
-def events_of(reply: BaseModel, read: Callable[[str], Fact]) -> list[Event]:
-    """The events that a reply states, a line each. `read` reads a fact, and raises ValueError if it is none."""
-    return [_event(entry, read) for entry in reply.model_dump().values()]
+def events_of(reply: BaseModel, words: Vocabulary, read: Callable[[str], Fact]) -> list[Event]:
+    """The events that a reply states, a line each. `read` reads a fact. Raises ValueError if something is none."""
+    return [_event(statements, words, read) for statements in reply.model_dump().values()]
 
 
-def _event(entry: Any, read: Callable[[str], Fact]) -> Event:
-    match entry:
-        case {"claims": speaker, "fact": text}:
-            return public_claim(speaker, read(text))
-        case {"tells": speaker, "to": listener, "fact": text}:
-            return private_tell(speaker, listener, read(text))
-        case {"perceives": character, "fact": text}:
-            return perceives(character, read(text))
-        case {"misses": character, "fact": text}:
-            return misses(character, read(text))
+def _event(statements: Sequence[str], words: Vocabulary, read: Callable[[str], Fact]) -> Event:
+    said = [found for found in map(_SAID.match, statements) if found]
+    if said:
+        if len(statements) > 1:
+            raise ValueError(f"{said[0][0]} is all that its line can state, for it changes nothing")
+        return _transient(said[0], words, read)
     # A fact without a sign is one that comes true.
-    removed = [read(text[1:]) for text in entry if text.startswith("-")]
-    return persistent([read(text.removeprefix("+")) for text in entry if not text.startswith("-")], removed)
+    removed = [read(text[1:]) for text in statements if text.startswith("-")]
+    return persistent([read(text.removeprefix("+")) for text in statements if not text.startswith("-")], removed)
+
+
+def _transient(said: re.Match[str], words: Vocabulary, read: Callable[[str], Fact]) -> Event:
+    who, verb, listener, fact = said["who"], said["verb"], said["listener"], read(said["fact"])
+    if strangers := [name for name in (who, listener) if name and words.characters and name not in words.characters]:
+        raise ValueError(f"{strangers[0]} in {said[0]} is not one of {listed(words.characters)}")
+    if (listener is None) is (verb == "tells"):
+        raise ValueError(f"{said[0]}: write `Ada tells Ben fact`, and the other verbs without a listener")
+    if listener is not None:
+        return private_tell(who, listener, fact)
+    return {"claims": public_claim, "perceives": perceives, "misses": misses}[verb](who, fact)
 
 
 def _fact(text: str, words: Vocabulary) -> Fact:

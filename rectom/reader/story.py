@@ -97,7 +97,7 @@ class StoryReader(ModelReader):
         return await self._asker.ask(
             "abstract",
             schemas.happenings(words, lines),
-            lambda reply: self._verified(lines, events_of(reply, lambda text: _fact(text, words))),
+            lambda reply: self._verified(lines, events_of(reply, words, lambda text: _fact(text, words))),
             characters=listed(words.characters),
             lines=numbered_lines(lines),
         )
