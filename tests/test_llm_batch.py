@@ -594,5 +594,6 @@ async def test_a_whole_run_scores_as_it_does_live_in_as_many_batches_as_it_has_r
         assert set(server.sent.values()) == {1}
         revisions = [len(run.results["completion", question.id].calls) for question in run.benchmark.questions]
         # Abstraction beside the chain, the reduced question, observability, revisions one after the other, the answer.
-        assert len(server.batches) == 3 + max(revisions) + 1
+        # A revision may have been asked for before, by another question.
+        assert 3 + 1 + 1 <= len(server.batches) <= 3 + max(revisions) + 1
         assert notes(tmp_path / "batches") == []

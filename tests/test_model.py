@@ -41,7 +41,7 @@ class Plain(FakeOpenAI):
         if "response_format" in body:
             self.refused += 1
             return web.json_response({"error": {"message": "response_format is not supported here"}}, status=400)
-        titles = {"You turn a story": "abstract", "You read a question": "chain", "You reduce": "reduce"}
+        titles = {"You turn the lines": "abstract", "You read a question": "chain", "You reduce": "reduce"}
         titles |= {"You decide where": "observe_states", "You decide which": "observe_events"}
         titles |= {"You decide whether": "revise", "You answer": "answer"}
         system = body["messages"][0]["content"]
