@@ -12,12 +12,12 @@ from pydantic import BaseModel
 from rectom import schemas
 from rectom.errors import FormulaError, StepFailure
 from rectom.events import NOTHING, Delta, Event, misses, perceives, persistent, private_tell, public_claim, settle
-from rectom.facts import Fact, State, printed
+from rectom.facts import Fact, State, in_room, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader import verify
 from rectom.reader.asking import Asker
-from rectom.reader.rules import truster
-from rectom.rules import PRESETS, WAITING_ROOM, Rules, Waiting
+from rectom.reader.rules import present, truster
+from rectom.rules import PRESETS, Rules
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from rectom.story import Story, Vocabulary
 from rectom.words import words_of
@@ -140,7 +140,8 @@ class ModelReader:
         """Asks about each different state once, by the number of the first of its kind: small models lose their way
         in long lists of states that are alike.
         """
-        places = [{str(f): str(f.args[1]) for f in state if self._tells_of(f, character)} for state in presence]
+        rooms = [present(state, character, self.rules) for state in presence]
+        places = [{str(in_room(character, room)): room} if room else {} for room in rooms]
         first = [places.index(place) + 1 for place in places]
         asked = {number: sorted(places[number - 1]) for number in dict.fromkeys(first)}
         if not any(asked.values()):
@@ -165,11 +166,6 @@ class ModelReader:
         if self._verify:
             verify.check_presence(presence, character, rooms)
         return rooms
-
-    def _tells_of(self, fact: Fact, character: str) -> bool:
-        """Whether a fact says where the character is: the waiting room may be no place to observe anything from."""
-        who, room = fact.args
-        return who == character and (room != WAITING_ROOM or self.rules.waiting is Waiting.PRESENT)
 
     async def _events(self, events: Sequence[Event | None], character: str) -> tuple[bool, ...]:
         """Only of what reaches people elsewhere: other events are observed where their states are."""
