@@ -28,7 +28,7 @@ from rectom import prompts
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.permute import permute
 from rectom.benchmarks.registry import adapter
-from rectom.errors import Partial, RectomError
+from rectom.errors import Partial, RectomError, SettingsError
 from rectom.llm import ChatClient
 from rectom.llm.stats import Stats
 from rectom.methods.registry import chosen
@@ -106,7 +106,11 @@ def load_benchmark(settings: Settings) -> Benchmark:
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
     # Before the cut, since all questions about a story say whom it is about.
     benchmark = permute(benchmark, settings.permuted, settings.seed)
-    benchmark = benchmark.drawn(settings.stories, settings.seed) if settings.stories else benchmark
+    if settings.stories:
+        if settings.stories > len(benchmark.stories):
+            told = f"{settings.benchmark}/{settings.subset} has {len(benchmark.stories)} stories"
+            raise SettingsError(f"--stories {settings.stories}: {told}; give fewer, or leave it out")
+        benchmark = benchmark.drawn(settings.stories, settings.seed)
     return benchmark.first(settings.limit) if settings.limit else benchmark
 
 

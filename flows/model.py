@@ -19,6 +19,7 @@ from rectom.llm import ChatClient, Retry, Structured, Timeouts, WouldSend
 from rectom.llm.address import Address
 from rectom.llm.batch import BatchTransport
 from rectom.llm.batch_file import BatchFileTransport
+from rectom.llm.catalogue import weights
 from rectom.llm.claims import Claims
 from rectom.llm.secret import Secret
 from rectom.llm.stats import Stats
@@ -60,8 +61,9 @@ def _told_if_missing(serving: Serving | None) -> Iterator[bool]:
     try:
         yield True
     except WouldSend:
+        name = next(name for name, found in weights().items() if found.file == serving.file.name)
         what = f"{serving.file} is not on this machine, and not every reply is in the store"
-        raise SettingsError(f"{what}: download it (rectom models get)") from None
+        raise SettingsError(f"{what}: rectom models get {name}") from None
 
 
 @contextmanager

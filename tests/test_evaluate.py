@@ -218,6 +218,8 @@ def test_stories_are_drawn_by_seed_and_the_run_says_so(tmp_path: Path, data: Pat
     assert [len(stories) for stories in drawn] == [1, 1]
     assert drawn[0] != drawn[1]
     assert done.report != other.report
+    with pytest.raises(SettingsError, match=r"--stories 99: hitom/cotp has \d+ stories; give fewer, or leave it out"):
+        Lab(tmp_path, data).run(model="rules", stories=99)
 
 
 # A step that is answered wrongly.

@@ -110,7 +110,7 @@ def declared(name: str, address: str, digest: str) -> str:
 
 @pytest.mark.usefixtures("shelf")
 def test_weights_are_downloaded_checked_and_found_by_name(tmp_path: Path) -> None:
-    missed = "tiny.gguf is not on this machine, and not every reply is in the store: download it (rectom models get)"
+    missed = "tiny.gguf is not on this machine, and not every reply is in the store: rectom models get tiny"
     assert missed in asked("local:tiny").err
     assert "not here" in call("models").out
     ended = call("models", "get", "tiny")
