@@ -278,7 +278,7 @@ def test_after_kill_nine_a_rerun_sends_at_most_what_was_in_flight_again(lab: Lab
 
 
 def test_an_interrupt_is_one_line_and_the_same_command_goes_on(lab: Lab) -> None:
-    lab.server.latency_s = 0.05
+    lab.server.latency_s = 0.3
     process = spawn(*plain(lab, concurrency=CONCURRENCY))
     until(lambda: len(lab.server.bodies) >= 20, process)
     process.send_signal(signal.SIGINT)
@@ -287,6 +287,7 @@ def test_an_interrupt_is_one_line_and_the_same_command_goes_on(lab: Lab) -> None
     assert ended.errors == ["rectom: interrupted; the same command goes on where it was"]
     (folder,) = lab.runs.iterdir()
     assert json.loads((folder / "manifest.json").read_text())["state"] == "interrupted"
+    lab.server.latency_s = 0
     again = call(*plain(lab, concurrency=CONCURRENCY))
     assert again.line["correct"] == SMALL_QUESTIONS
     assert len(lab.server.bodies) <= distinct(lab) + CONCURRENCY
@@ -294,7 +295,7 @@ def test_an_interrupt_is_one_line_and_the_same_command_goes_on(lab: Lab) -> None
 
 
 def test_one_process_works_on_a_run_at_a_time(lab: Lab) -> None:
-    lab.server.latency_s = 0.05
+    lab.server.latency_s = 0.3
     first = spawn(*plain(lab))
     until(lambda: len(lab.server.bodies) >= 20, first)
     second = call(*plain(lab))
