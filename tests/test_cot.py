@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from rectom.benchmarks import hitom
-from rectom.errors import StepFailure
+from rectom.errors import SettingsError, StepFailure
 from rectom.llm import ChatRequest, ModelId, Outcome, Reply, Usage
 from rectom.methods.base import Setup
 from rectom.methods.cot import KIND, ChainOfThought, digest_of, option_in
@@ -14,6 +14,21 @@ from rectom.story import Question
 from tests.laboratory import Scripted
 from tests.method_cases import DIALOGUE, GENERIC, HITOM, STORY, TOMI, Case
 from tests.scripted_methods import ask, given, made, path, perfect
+
+
+class Thinking(Scripted):
+    """Thinks, and concludes when it is asked to."""
+
+    def __init__(self, thoughts: str, outcome: Outcome, conclusion: str = "Answer: B") -> None:
+        super().__init__(lambda *_: "")
+        self._thoughts, self._outcome, self._conclusion = thoughts, outcome, conclusion
+
+    async def ask(self, request: ChatRequest, *, fresh: bool = False) -> Reply:
+        self.requests.append(request)
+        asked_on = len(request.messages) > 2
+        text = self._conclusion if asked_on else self._thoughts
+        outcome = Outcome.OK if asked_on else self._outcome
+        return Reply(request.key, text, outcome, Usage(7, 1), 0.0, 1, "sent")
 
 
 @pytest.mark.parametrize("asked", [*HITOM, *TOMI, STORY, *DIALOGUE, *GENERIC], ids=lambda c: c[1].text)
@@ -60,6 +75,53 @@ def test_a_reply_that_was_cut_off_is_a_failed_step_and_paid_for() -> None:
     with recording() as calls, pytest.raises(StepFailure, match="answer: the reply is truncated"):
         asyncio.run(asked())
     assert [(call.step, call.prompt) for call in calls] == [("answer", 7)]
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "outcome"),
+    [
+        ("The box, the basket or the chest.", Outcome.OK),
+        ("So Bob thinks that Cid thinks that the answer is A. But Bob thinks that", Outcome.TRUNCATED),
+    ],
+    ids=["undecided", "cut off"],
+)
+async def test_what_does_not_end_in_an_option_is_concluded_if_that_is_wanted(thoughts: str, outcome: Outcome) -> None:
+    client = Thinking(thoughts, outcome)
+    with recording() as calls:
+        assert await made("cot:conclude=on", client).answer(*HITOM[0][:2]) == "basket"
+    assert [call.step for call in calls] == ["answer", "conclude"]
+    *before, said, further = client.requests[1].messages
+    assert tuple(before) == client.requests[0].messages
+    assert (said.role, said.content) == ("assistant", thoughts)
+    assert (further.role, further.content[:29]) == ("user", "Therefore, which option is it")
+
+
+async def test_what_ends_in_an_option_is_not_asked_again() -> None:
+    client = Thinking("So it is the chest.\nAnswer: C", Outcome.OK)
+    assert await made("cot:conclude=on", client).answer(*HITOM[0][:2]) == "chest"
+    assert len(client.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "outcome", "conclusion", "step"),
+    [("", Outcome.FILTERED, "Answer: B", "answer"), ("Hm.", Outcome.OK, "Answer: A or B", "answer")],
+)
+async def test_no_conclusion_is_a_failed_step(thoughts: str, outcome: Outcome, conclusion: str, step: str) -> None:
+    with pytest.raises(StepFailure) as caught:
+        await made("cot:conclude=on", Thinking(thoughts, outcome, conclusion)).answer(*HITOM[0][:2])
+    assert caught.value.step == step
+
+
+def test_an_option_that_is_neither_on_nor_off_is_refused() -> None:
+    with pytest.raises(SettingsError, match="--method cot:conclude=yes: give on or off"):
+        made("cot:conclude=yes", perfect())
+
+
+def test_answers_with_a_conclusion_are_others_and_those_without_are_what_they_were() -> None:
+    with_one, without = (made(f"cot:conclude={value}", perfect()).fields() for value in ("on", "off"))
+    assert isinstance(with_one["prompts"], dict)
+    assert with_one == {**without, "prompts": with_one["prompts"]}
+    assert list(with_one["prompts"]) == ["answer", "conclude"]
 
 
 def test_an_option_is_as_it_stands_in_the_question() -> None:

@@ -28,9 +28,12 @@ from tests.scripted_methods import FOLDERS, ask, made, perfect, step_of
 DOCUMENT = Path(__file__).parents[1] / "docs" / "add-a-method.md"
 
 #: What takes every way through every method of this package.
-WAYS = [*registry.BUILT_IN, "timetom:solver=off"]
+WAYS = [*registry.BUILT_IN, "timetom:solver=off", "cot:conclude=on"]
 CASES = [*HITOM, *TOMI, STORY, *DIALOGUE, *GENERIC]
-PROMPTS = [(folder, step) for folder in FOLDERS for step in prompts.digests(folder)]
+#: The prompts that begin a conversation.
+PROMPTS = [
+    (folder, step) for folder in FOLDERS for step in prompts.digests(folder) if prompts.load(folder, step).system
+]
 
 every_prompt = pytest.mark.parametrize(("folder", "step"), PROMPTS)
 
@@ -106,7 +109,8 @@ def test_no_package_takes_the_place_of_a_method_of_this_one(site: Path) -> None:
         ("sc", {"n": "5", "seed": "0"}),
         ("sc:seed=3", {"n": "5", "seed": "3"}),
         ("sc: n = 9, seed = 3 ", {"n": "9", "seed": "3"}),
-        ("cot", {}),
+        ("cot", {"conclude": "off"}),
+        ("direct", {}),
     ],
 )
 def test_options_that_are_not_given_are_as_usual(text: str, options: dict[str, str]) -> None:
@@ -117,7 +121,8 @@ def test_options_that_are_not_given_are_as_usual(text: str, options: dict[str, s
     ("text", "words"),
     [
         ("timetom:tempo=3", "timetom has no option 'tempo'; it has solver=on"),
-        ("cot:n=3", "cot has no option 'n'; it has none"),
+        ("cot:n=3", "cot has no option 'n'; it has conclude=off"),
+        ("direct:n=3", "direct has no option 'n'; it has none"),
         ("sc:n", "write options as NAME=VALUE"),
         ("sc:n=", "write options as NAME=VALUE"),
         ("sc:=5", "write options as NAME=VALUE"),

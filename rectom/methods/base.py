@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from rectom.errors import SettingsError
 from rectom.reader.asking import Asker
 from rectom.story import Question, Story
 
@@ -52,3 +53,11 @@ class Kind:
     make: Callable[[Setup], Method]
     prompts: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+def switch(method: str, setup: Setup, option: str) -> bool:
+    """Whether an option of a method is on; where it is not given it is off. Raises SettingsError for other values."""
+    given = setup.options.get(option, "off")
+    if given not in {"on", "off"}:
+        raise SettingsError(f"--method {method}:{option}={given}: give on or off")
+    return given == "on"

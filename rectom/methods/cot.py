@@ -1,4 +1,9 @@
-"""Chain of thought (Wei et al. 2022; Kojima et al. 2022): one call, which thinks step by step and ends in an option."""
+"""Chain of thought (Wei et al. 2022; Kojima et al. 2022): one call, which thinks step by step and ends in an option.
+
+`cot:conclude=on` asks once more where it does not, or was cut off at the length limit, as small models are that go
+round in circles: for the option alone, after the thoughts as far as they came. That is the second prompt of Kojima et
+al.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +12,49 @@ from typing import Final
 
 from rectom.answers import extract, shown
 from rectom.errors import StepFailure
-from rectom.methods.base import Kind, Setup
+from rectom.methods.base import Kind, Setup, switch
 from rectom.reader.asking import Asker
 from rectom.story import Question, Story
 
 
 class ChainOfThought:
-    """Asks once a question."""
+    """Asks once a question, and once more where it shall and must."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
+        self._concludes = switch("cot", setup, "conclude")
 
     def fields(self) -> dict[str, object]:
-        """Model, sampling, prompt and note."""
+        """Model, sampling, prompts and note."""
         setup = self._setup
-        return {"method": "cot", **setup.asker.fields("answer"), "note": digest_of(setup.note)}
+        steps = ("answer", "conclude") if self._concludes else ("answer",)
+        return {"method": "cot", **setup.asker.fields(*steps), "note": digest_of(setup.note)}
 
     async def answer(self, story: Story, question: Question) -> str:
         """The option that the reply ends in; a reply that names none, or two, is a failed step."""
-        return await asked(self._setup.asker, self._setup.note, story, question)
+        asker, note = self._setup.asker, self._setup.note
+        if not self._concludes:
+            return await asked(asker, note, story, question)
+
+        def names_one(reply: str) -> bool:
+            return extract(reply, question.choices) is not None
+
+        fields = _filled(note, story, question)
+        return option_in(await asker.say_until(names_one, "answer", "conclude", **fields), question)
 
 
 async def asked(asker: Asker, note: str, story: Story, question: Question) -> str:
     """One question as it stands, with its story: the option that the reply ends in. Raises StepFailure."""
-    reply = await asker.say(
-        "answer",
-        note=f"{note}\n\n" if note else "",
-        story="\n".join(story.lines),
-        question=question.text,
-        options=shown(question.choices),
-    )
-    return option_in(reply, question)
+    return option_in(await asker.say("answer", **_filled(note, story, question)), question)
+
+
+def _filled(note: str, story: Story, question: Question) -> dict[str, str]:
+    return {
+        "note": f"{note}\n\n" if note else "",
+        "story": "\n".join(story.lines),
+        "question": question.text,
+        "options": shown(question.choices),
+    }
 
 
 def option_in(reply: str, question: Question) -> str:
@@ -53,4 +70,10 @@ def digest_of(note: str) -> str:
     return sha256(note.encode()).hexdigest()
 
 
-KIND: Final = Kind("cot", "Chain of thought: think step by step, then answer", ChainOfThought, prompts="cot")
+KIND: Final = Kind(
+    "cot",
+    "Chain of thought: think step by step, then answer",
+    ChainOfThought,
+    prompts="cot",
+    options={"conclude": "off"},
+)

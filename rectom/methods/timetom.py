@@ -24,10 +24,10 @@ from dataclasses import replace
 from typing import Final
 
 from rectom import grammar
-from rectom.errors import SettingsError, StoryError
+from rectom.errors import StoryError
 from rectom.grammars import tomi
 from rectom.methods import replies
-from rectom.methods.base import Kind, Setup
+from rectom.methods.base import Kind, Setup, switch
 from rectom.methods.believers import chain_of
 from rectom.methods.steps import Steps, as_text
 from rectom.reader.model import all_of, listed
@@ -51,13 +51,10 @@ class TimeToM:
     """Answers from the chains of those whose beliefs are asked for."""
 
     def __init__(self, setup: Setup) -> None:
-        solver = setup.options["solver"]
-        if solver not in {"on", "off"}:
-            raise SettingsError(f"--method timetom:solver={solver}: give on or off")
         self._steps = Steps(setup)
         self._task = setup.task
         self._chain = _CHAIN.get(setup.task, "chain")
-        self._solves = solver == "on"
+        self._solves = switch("timetom", setup, "solver")
 
     def fields(self) -> dict[str, object]:
         """Model, sampling, prompts, note, kind of text, and whether there is a solver."""

@@ -179,18 +179,34 @@ class Asker:
 
     async def tell(self, step: str, system: str, user: str) -> str:
         """Send these words and return the reply's; `step` is what the call is put down to. Raises as `say` does."""
-        messages = (Message("system", system), Message("user", user))
+        return _said(step, await self._send(step, Message("system", system), Message("user", user)))
+
+    async def say_until(self, is_enough: Callable[[str], bool], name: str, last: str, **fields: str) -> str:
+        """As `say`; what was cut off or is not enough is gone on with by the prompt `last`, whose reply counts then."""
+        system, user = prompts.load(self._benchmark, name).fill(**fields)
+        first = Message("system", system), Message("user", user)
+        reply = await self._send(name, *first)
+        if reply.outcome is not Outcome.TRUNCATED and is_enough(said := _said(name, reply)):
+            return said
+        _, further = prompts.load(self._benchmark, last).fill()
+        return _said(last, await self._send(last, *first, Message("assistant", reply.text), Message("user", further)))
+
+    async def _send(self, step: str, *messages: Message) -> Reply:
         request = ChatRequest(self._model, messages, self._sampling, self._sample)
         try:
             reply = await self._client.ask(request, fresh=_anew.get())
         except (EndpointBusy, EndpointFault, RequestRefused) as error:
             raise StepFailure(step, str(error)) from None
         self._note(step, [reply])
-        if reply.outcome is not Outcome.OK:
-            raise StepFailure(step, f"the reply is {reply.outcome}")
-        return reply.text
+        return reply
 
     def _note(self, name: str, replies: Sequence[Reply], faults: Sequence[str] = ()) -> None:
         found = [*faults, *[""] * (len(replies) - len(faults))]
         pairs = enumerate(zip(replies, found, strict=True))
         noted(Call.of(name, reply, repair=number > 0, fault=fault) for number, (reply, fault) in pairs)
+
+
+def _said(step: str, reply: Reply) -> str:
+    if reply.outcome is not Outcome.OK:
+        raise StepFailure(step, f"the reply is {reply.outcome}")
+    return reply.text
