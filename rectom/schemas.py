@@ -16,10 +16,14 @@ from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
 
 #: Bump when a reply changes its meaning: cached stage results are found by it.
-VERSION = 3
+VERSION = 4
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
+
+#: Whom a public claim is told to. It is not a verb of its own: a small model that begins with `Ada claims` has lost the
+#: listener who stands in the line, and after `Ada tells` it must choose.
+EVERYBODY = "everybody"
 
 #: Servers refuse or choke on very long enumerations; beyond this a fact is any text, checked after the reply.
 _MOST_VALUES = 250
@@ -66,13 +70,13 @@ def world_facts(words: Vocabulary) -> tuple[list[str], list[str]]:
 
 def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = ()) -> ReplyModel:
     """`{"1 …": [...], "2 …": [...]}`: under each line what it states. `+fact` comes true and `-fact` stops being true;
-    `Anne claims fact` is said to everybody, and `Anne tells Bob fact` to one listener.
+    `Anne tells everybody fact` is a public claim, and `Anne tells Bob fact` is for one listener.
 
     A line states only facts of names that stand in it, so that a model that is small cannot take one line for another.
     `more` are such facts besides who and what is where. Of an open vocabulary any facts can be stated.
     """
     if words.open:
-        return _by_line(lines, [_anything(words, "claims", "tells")] * len(lines))
+        return _by_line(lines, [_anything(words, "tells")] * len(lines))
     presence, location = world_facts(words)
     names = {fact: frozenset(re.split(r"[(),]", fact)) - {"", *_PREDICATES} for fact in (*presence, *location, *more)}
 
@@ -83,7 +87,7 @@ def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = (
         said = [f"{how} {fact}" for how in _ways_of_saying(who) for fact in facts if fact in location]
         changes = [f"{sign}{fact}" for sign in "+-" for fact in facts]
         if len(changes) + len(said) > _MOST_VALUES:
-            return _anything(words, "claims", "tells", most=len(changes))
+            return _anything(words, "tells", most=len(changes))
         return _listed([*changes, *said])
 
     return _by_line(lines, list(map(entry, lines)))
@@ -93,12 +97,11 @@ def happenings(words: Vocabulary, lines: Sequence[str]) -> ReplyModel:
     """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception:
     `Anne perceives fact` and `Anne misses fact` name whose attention a fact gets or escapes.
     """
-    return _by_line(lines, [_anything(words, "claims", "tells", "perceives", "misses")] * len(lines))
+    return _by_line(lines, [_anything(words, "tells", "perceives", "misses")] * len(lines))
 
 
 def _ways_of_saying(people: Sequence[str]) -> Iterator[str]:
-    yield from (f"{who} claims" for who in people)
-    yield from (f"{who} tells {other}" for who in people for other in people if who != other)
+    return (f"{who} tells {other}" for who in people for other in (EVERYBODY, *people) if who != other)
 
 
 def _listed(statements: Sequence[str]) -> Any:

@@ -31,7 +31,7 @@ from rectom.llm import ChatRequest, Message, ModelId
 from rectom.llm.rehearsal import imagined
 from rectom.prompts import in_words
 from rectom.rules import PRESETS, Rules
-from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
+from rectom.schemas import EVERYBODY, NOT_OBSERVABLE, OBSERVABLE
 from tests.cases import KINDS
 from tests.fake_ablations import OF_TEXTS, answer_narrative, observe_narrative, update
 from tests.fake_texts import REPLIES, Fields, kind_of
@@ -77,7 +77,7 @@ def _entry(event: Event) -> Any:
     if event.kind is Kind.PERSISTENT:
         removed = [f"-{fact}" for fact in printed(event.delta.removed)]
         return [*(f"+{fact}" for fact in printed(event.delta.added)), *removed]
-    how = f"{event.speaker} tells {event.listener}" if event.listener else f"{event.speaker} claims"
+    how = f"{event.speaker} tells {event.listener or EVERYBODY}"
     return [f"{how} {event.proposition}"]
 
 

@@ -15,7 +15,7 @@ from rectom import prompts
 from rectom.chains import belief_chain
 from rectom.facts import Fact, read_fact
 from rectom.reader.dialogue import utterance
-from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
+from rectom.schemas import EVERYBODY, NOT_OBSERVABLE, OBSERVABLE
 from tests import cases
 from tests.cases import Case
 
@@ -44,7 +44,7 @@ def _entry(event: str) -> Any:
     if not words or words[0][0] in "+-":
         return words
     said = Fact.parse(event)
-    verb = {"private_tell": "tells", "public_claim": "claims"}.get(said.predicate, said.predicate)
+    verb = {"private_tell": "tells", "public_claim": f"tells {EVERYBODY}"}.get(said.predicate, said.predicate)
     who, *others = map(str, said.args)
     return [" ".join([who, verb, *others])]
 

@@ -439,7 +439,7 @@ def test_a_single_mistake_is_found_where_it_was_made(store: Store, recipe: Recip
     trace, oracle = read(store, benchmark, mistake), read(store, benchmark, RuleReader())
     fault = attribute(trace, oracle)
     assert fault
-    if consequences(trace) == consequences(oracle):  # the mistake is about what is nowhere looked at, or shows nothing new
+    if consequences(trace) == consequences(oracle):  # the mistake is about what is nowhere looked at, or known anyway
         assert fault == Fault("answer", says, row.answer)
     else:
         assert (fault.step, fault.line, fault.who) == (step, line, None if step == "abstraction" else who)

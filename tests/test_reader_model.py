@@ -249,7 +249,7 @@ async def test_claims_and_private_communications_keep_who_said_what_to_whom() ->
     story = Story(
         "s", ("Anne publicly claimed that ball is in the box.", "Anne privately told Bob that the ball is in the box.")
     )
-    said, told = ["Anne claims in(ball,box)"], ["Anne tells Bob in(ball,box)"]
+    said, told = ["Anne tells everybody in(ball,box)"], ["Anne tells Bob in(ball,box)"]
     reader = reader_of(Scripted(in_turn(lines(said, told, of=story))))
     ball = inside("ball", "box")
     assert await reader.abstract(story) == (public_claim("Anne", ball), private_tell("Anne", "Bob", ball))

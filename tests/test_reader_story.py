@@ -68,7 +68,7 @@ async def test_a_line_changes_something_or_says_who_perceives_it() -> None:
 
 async def test_claims_keep_who_said_what_to_whom() -> None:
     told = ["Ben tells Ada is(can,empty)"]
-    claimed = ["Ben claims is(can,full)"]
+    claimed = ["Ben tells everybody is(can,full)"]
     found = await abstracted(entry(), told, claimed)
     assert found == ["-", "private_tell(Ben,Ada,is(can,empty))", "public_claim(Ben,is(can,full))"]
 
@@ -112,7 +112,7 @@ FAULTS = {
     ),
     "nobody misses it": ([FILLS, POURS, ["Ada ignores is(can,full)"]], "is none of contains(container,content)"),
     "nobody is told": ([FILLS, POURS, ["Ben tells is(can,full)"]], "write `Ada tells Ben fact`"),
-    "somebody is claimed to": ([FILLS, POURS, ["Ben claims Ada is(can,full)"]], "write `Ada tells Ben fact`"),
+    "a miss with a listener": ([FILLS, POURS, ["Ben misses Ada is(can,full)"]], "write `Ada tells Ben fact`"),
     "said and changed": ([FILLS, POURS, [*MISSES, "+is(can,full)"]], "is all that its line can state"),
 }
 

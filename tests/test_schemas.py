@@ -92,7 +92,7 @@ def test_an_abstraction_offers_each_line_the_facts_of_its_own_names() -> None:
     there = ["in_room(Anne,hall)", "in_room(Bob,hall)"]
     assert enter["items"]["enum"] == [f"{sign}{fact}" for sign in "+-" for fact in there]
     assert likes["maxItems"] == 0
-    ways = ["Anne claims ", "Bob claims ", "Anne tells Bob ", "Bob tells Anne "]
+    ways = ["Anne tells everybody ", "Anne tells Bob ", "Bob tells everybody ", "Bob tells Anne "]
     assert tell["items"]["enum"] == [f"{way}in(ball,box)" for way in ["+", "-", *ways]]
 
 
@@ -136,7 +136,7 @@ def test_facts_in_other_words_are_bounded_where_the_server_keeps_to_the_schema()
     facts = next(iter(schemas.json_schema(model)["properties"].values()))
     assert facts["maxItems"] == 12
     pattern = re.compile(facts["items"]["pattern"])
-    right = ["+is(can,full)", "-in(a cup,the box)", "Ada claims is(can,full)", "Ada tells Ben Lee in(a,b)"]
+    right = ["+is(can,full)", "-in(a cup,the box)", "Ada tells everybody is(can,full)", "Ada tells Ben Lee in(a,b)"]
     assert all(map(pattern.search, [*right, "Ada perceives is(can,full)", "Ada misses is(can,full)"]))
     wrong = ["is(can,full)", "+full(can)", "+is(a,b),is(c,d)", f"+is(can,{'very_' * 20}full)", "Ada ignores is(a,b)"]
     assert not any(map(pattern.search, wrong))
@@ -150,7 +150,7 @@ def test_world_facts_are_all_that_a_vocabulary_can_form() -> None:
     assert location == [str(inside("ball", "box")), str(inside("ball", "bag"))]
 
 
-CLAIM, TELL = "Anne claims in(ball,box)", "Anne tells Bob in(ball,box)"
+CLAIM, TELL = "Anne tells everybody in(ball,box)", "Anne tells Bob in(ball,box)"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ CLAIM, TELL = "Anne claims in(ball,box)", "Anne tells Bob in(ball,box)"
         ["in(ball,box)"],
         ["+in_room(Anne,hall)"],
         {},
-        ["Zoe claims in(ball,box)"],
+        ["Zoe tells everybody in(ball,box)"],
         ["Anne tells Anne in(ball,box)"],
         ["Anne tells in(ball,box)"],
     ],

@@ -41,9 +41,9 @@ _FOLLOWED: Final[dict[str, tuple[str, ...]]] = {
     "revise": ("trust", "depth", "speaker_convinces", "speaker_sincere"),
 }
 
-#: What a line says besides what changes: `Ada claims fact`, `Ada tells Ben fact`.
+#: What a line says besides what changes: `Ada tells everybody fact`, `Ada tells Ben fact`.
 _SAID: Final = re.compile(
-    r"(?P<who>[^(),+-][^(),]*?) (?P<verb>claims|tells|perceives|misses) "
+    r"(?P<who>[^(),+-][^(),]*?) (?P<verb>tells|perceives|misses) "
     r"(?:(?P<listener>[^(),]+?) )?(?P<fact>\w+\(.*\))\s*$"
 )
 
@@ -303,13 +303,14 @@ def _event(statements: Sequence[str], words: Vocabulary, read: Callable[[str], F
 
 def _transient(said: re.Match[str], words: Vocabulary, read: Callable[[str], Fact]) -> Event:
     who, verb, listener, fact = said["who"], said["verb"], said["listener"], read(said["fact"])
-    if strangers := [name for name in (who, listener) if name and words.characters and name not in words.characters]:
+    named = [name for name in (who, listener) if name and name != schemas.EVERYBODY]
+    if strangers := [name for name in named if words.characters and name not in words.characters]:
         raise ValueError(f"{strangers[0]} in {said[0]} is not one of {listed(words.characters)}")
     if (listener is None) is (verb == "tells"):
         raise ValueError(f"{said[0]}: write `Ada tells Ben fact`, and the other verbs without a listener")
-    if listener is not None:
-        return private_tell(who, listener, fact)
-    return {"claims": public_claim, "perceives": perceives, "misses": misses}[verb](who, fact)
+    if listener is None:
+        return perceives(who, fact) if verb == "perceives" else misses(who, fact)
+    return public_claim(who, fact) if listener == schemas.EVERYBODY else private_tell(who, listener, fact)
 
 
 def _fact(text: str, words: Vocabulary) -> Fact:
