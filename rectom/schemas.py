@@ -76,7 +76,7 @@ def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = (
     `more` are such facts besides who and what is where. Of an open vocabulary any facts can be stated.
     """
     if words.open:
-        return _by_line(lines, [_anything(words, "tells")] * len(lines))
+        return _by_line(lines, [_anything(words)] * len(lines))
     presence, location = world_facts(words)
     names = {fact: frozenset(re.split(r"[(),]", fact)) - {"", *_PREDICATES} for fact in (*presence, *location, *more)}
 
@@ -87,7 +87,7 @@ def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = (
         said = [f"{how} {fact}" for how in _ways_of_saying(who) for fact in facts if fact in location]
         changes = [f"{sign}{fact}" for sign in "+-" for fact in facts]
         if len(changes) + len(said) > _MOST_VALUES:
-            return _anything(words, "tells", most=len(changes))
+            return _anything(words, len(changes))
         return _listed([*changes, *said])
 
     return _by_line(lines, list(map(entry, lines)))
@@ -97,7 +97,15 @@ def happenings(words: Vocabulary, lines: Sequence[str]) -> ReplyModel:
     """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception:
     `Anne perceives fact` and `Anne misses fact` name whose attention a fact gets or escapes.
     """
-    return _by_line(lines, [_anything(words, "tells", "perceives", "misses")] * len(lines))
+    # Names begin in lower case but for people's: so a small model does not put the story into facts about its people.
+    name = r'[^(),"\\A-Z +-][^(),"\\]{0,59}'
+    fact = rf"(contains|in|is)\({name},{name}\)"
+    statement = rf"[+-]{fact}"
+    if words.characters:
+        who = "|".join(re.sub(r"([^\w\s'’-])", r"\\\1", name) for name in words.characters)
+        place, ways = rf"[+-]in_room\(({who}),{name}\)", rf"perceives|misses|tells ({EVERYBODY}|{who})"
+        statement = rf"({statement}|{place}|({who}) ({ways}) {fact})"
+    return _by_line(lines, [_like(rf"^{statement}$", _MOST_STATEMENTS)] * len(lines))
 
 
 def _ways_of_saying(people: Sequence[str]) -> Iterator[str]:
@@ -113,15 +121,20 @@ def _listed(statements: Sequence[str]) -> Any:
     return Annotated[list[statement], Field(json_schema_extra={"maxItems": len(statements)})]
 
 
-def _anything(words: Vocabulary, *verbs: str, most: int = _MOST_STATEMENTS) -> Any:
-    """A list of statements in words of the model's own.
+def _anything(words: Vocabulary, most: int = _MOST_STATEMENTS) -> Any:
+    """A list of statements in words of the model's own."""
+    name = r'[^(),"\\]{1,60}'
+    said = rf"|[^(),\"\\+-][^(),\"\\]{{1,60}} tells {name} " if words.characters else ""
+    return _like(rf"^([+-]{said})[a-z_]{{1,30}}\({name},{name}\)$", most)
+
+
+def _like(pattern: str, most: int) -> Any:
+    """A list of statements in words of the model's own, of some form.
 
     They are bounded where the server keeps to the schema: a small model may go on for ever. Otherwise what comes is
     judged by the reader alone, who mends some of it.
     """
-    name = r'[^(),"\\]{1,60}'
-    said = rf"|[^(),\"\\+-][^(),\"\\]{{1,60}} ({'|'.join(verbs)}) ({name} )?" if words.characters else ""
-    bound: dict[str, Any] = {"pattern": rf"^([+-]{said})[a-z_]{{1,30}}\({name},{name}\)$"}
+    bound: dict[str, Any] = {"pattern": pattern}
     statement: Any = Annotated[str, Field(json_schema_extra=bound)]
     return Annotated[list[statement], Field(json_schema_extra={"maxItems": most})]
 

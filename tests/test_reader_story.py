@@ -16,6 +16,7 @@ from rectom.reader.base import STEPS
 from rectom.reader.rules import RuleReader
 from rectom.reader.story import StoryReader, StoryRules
 from rectom.rules import PRESETS
+from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from rectom.story import Story, Vocabulary
 from rectom.words import words_of
 from tests.cases import event
@@ -252,7 +253,7 @@ async def test_the_waiting_room_is_a_place_unless_the_rules_say_otherwise() -> N
 # Observability by model.
 
 
-async def test_a_model_is_asked_of_events_with_places_and_of_places_where_there_are_any() -> None:
+async def test_a_model_is_asked_of_places_and_of_what_changes_where_if_there_are_any() -> None:
     world = build_global(list(map(event, ["+in_room(Ada,attic)", "-", "+in(hat,box)"])))
     client = Scripted(by_rule)
     able = await reader_of(client).observability(world, "Ada")
@@ -260,17 +261,35 @@ async def test_a_model_is_asked_of_events_with_places_and_of_places_where_there_
     assert {request.schema_name for request in client.requests} == {"observe_states", "observe_events"}
     [events] = [r.messages[1].content for r in client.requests if r.schema_name == "observe_events"]
     assert "1 +in_room(Ada,attic) | in_room(Ada,attic)\n3 +in(hat,box) | in_room(Ada,attic)\n" in events
+    assert events.endswith("Asked about: 3")
 
 
-async def test_without_places_there_is_one_call_and_without_events_none() -> None:
+async def test_what_the_text_itself_says_of_perception_is_no_question() -> None:
+    told = ["+in_room(Ada,attic)", "+in(hat,box)", "misses(Ada,in(hat,box))", "+in(cap,box)", "-in_room(Ada,attic)"]
+    world = build_global([*map(event, told), perceives("Ben", LEMONADE), private_tell("Ben", "Ada", LEMONADE)])
     client = Scripted(by_rule)
+    able = await reader_of(client).observability(world, "Ada")
+    assert able == await StoryRules().observability(world, "Ada")
+    [events] = [r.messages[1].content for r in client.requests if r.schema_name == "observe_events"]
+    assert events.endswith("Asked about: 4")
+
+
+@pytest.mark.parametrize("said", [OBSERVABLE, NOT_OBSERVABLE])
+async def test_of_the_rest_the_model_decides(said: str) -> None:
+    world = build_global(list(map(event, ["+in_room(Ada,attic)", "+in(hat,box)", "misses(Ben,in(hat,box))"])))
+    client = Scripted(in_turn({"1": "in_room(Ada,attic)"}, {"2": said}))
+    able = await reader_of(client).observability(world, "Ada")
+    assert able.events == (True, said == OBSERVABLE, said == OBSERVABLE)
+
+
+async def test_where_the_story_places_nobody_nothing_is_asked() -> None:
+    client = Scripted(in_turn())
     reader = reader_of(client)
     able = await reader.observability(build_global([event("+in(hat,box)")]), "Ada")
     assert (able.rooms, able.events) == ((None,), (True,))
-    assert [request.schema_name for request in client.requests] == ["observe_events"]
     silent = Perspective((EMPTY, EMPTY), (None, event("-")), (None, None))
     assert (await reader.observability(silent, "Ada")).events == (False, False)
-    assert len(client.requests) == 1
+    assert not client.requests
 
 
 @pytest.mark.parametrize(

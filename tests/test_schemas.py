@@ -136,12 +136,32 @@ def test_facts_in_other_words_are_bounded_where_the_server_keeps_to_the_schema()
     facts = next(iter(schemas.json_schema(model)["properties"].values()))
     assert facts["maxItems"] == 12
     pattern = re.compile(facts["items"]["pattern"])
-    right = ["+is(can,full)", "-in(a cup,the box)", "Ada tells everybody is(can,full)", "Ada tells Ben Lee in(a,b)"]
-    assert all(map(pattern.search, [*right, "Ada perceives is(can,full)", "Ada misses is(can,full)"]))
-    wrong = ["is(can,full)", "+full(can)", "+is(a,b),is(c,d)", f"+is(can,{'very_' * 20}full)", "Ada ignores is(a,b)"]
-    assert not any(map(pattern.search, wrong))
+    right = ["+is(can,full)", "-in(a cup,the box)", "+in_room(Anne,the hall)", "Anne tells everybody is(can,full)"]
+    right += ["Anne tells Bob in(a,b)", "Bob perceives is(can,full)", "Bob misses is(can,full)"]
+    assert [text for text in right if not pattern.search(text)] == []
+    wrong = ["is(can,full)", "+full(can)", "+is(a,b),is(c,d)", f"+is(can,{'very_' * 20}full)", "Bob ignores is(a,b)"]
+    wrong += [
+        "+is(Anne,tired)",
+        "Cid misses is(can,full)",
+        "Anne tells Cid in(a,b)",
+        "+in_room(Cid,hall)",
+        "+is(can,Full)",
+    ]
+    assert [text for text in wrong if pattern.search(text)] == []
     first, *others = [*model.model_fields]
     model.model_validate({first: ["the can is full"] * 13, **{line: [] for line in others}})
+
+
+def test_the_people_of_a_natural_story_may_be_called_anything() -> None:
+    people = ("Ben Lee", "Dr. O'Hara-Smith", "Zoë (the elder)")
+    model = schemas.happenings(Vocabulary(people), LINES)
+    pattern = re.compile(next(iter(schemas.json_schema(model)["properties"].values()))["items"]["pattern"])
+    assert all(pattern.search(f"{who} tells {other} is(can,full)") for who in people for other in people)
+    assert not pattern.search("Drs O'Hara-Smith misses is(can,full)")
+    nobody = schemas.json_schema(schemas.happenings(Vocabulary(), LINES))
+    pattern = re.compile(next(iter(nobody["properties"].values()))["items"]["pattern"])
+    assert pattern.search("+is(can,full)")
+    assert not pattern.search("+in_room(Anne,hall)")
 
 
 def test_world_facts_are_all_that_a_vocabulary_can_form() -> None:

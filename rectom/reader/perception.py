@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from rectom.events import NOTHING, Event
 from rectom.facts import Fact, State, value_of
@@ -20,19 +20,46 @@ def perception(source: Perspective, character: str, rules: Rules) -> Observabili
     others who learn of the change.
     """
     rooms = tuple(present(state, character, rules) for state in source.states)
-    missed = _missed(source.events)
-    escaping = {change for step, change in missed.items() if _misses(source.events[step], character)}
     home = next(filter(None, rooms), None)
+
+    def there(step: int) -> bool:
+        return home is None or rooms[step] in (_places(source, step) or {home})
+
+    return Observability(rooms, learning(source, character, there))
+
+
+def learning(source: Perspective, character: str, there: Callable[[int], bool]) -> tuple[bool, ...]:
+    """Of which events he learns, where `there` tells whether he is where something changes at a step."""
+    missed = _missed(source.events)
+    escaping = _escaping(source.events, character)
     learnt: list[bool] = []
-    for step, (event, room) in enumerate(zip(source.events, rooms, strict=True)):
-        there = home is None or room in (_places(source, step) or {home})
+    for step, event in enumerate(source.events):
         if event is None or event == NOTHING or step in escaping:
             learnt.append(False)
         elif _misses(event):
             learnt.append(step in missed and learnt[missed[step]])
+        elif event.occurrence:
+            learnt.append(reaches(event, character))
         else:
-            learnt.append(_learns(event, character, there=there))
-    return Observability(rooms, tuple(learnt))
+            learnt.append(_is_own_move(event, character) or there(step))
+    return tuple(learnt)
+
+
+def unsettled(source: Perspective, character: str) -> tuple[int, ...]:
+    """The steps of the changes of which he learns or not by where he is, for the text itself does not say it.
+
+    It does of what somebody misses, of one's own coming and going, and where it places the character nowhere.
+    """
+    if not any(value_of(state, "in_room", character) for state in source.states):
+        return ()
+    escaping = _escaping(source.events, character)
+    changes = ((step, event) for step, event in enumerate(source.events) if event and event.delta)
+    return tuple(step for step, event in changes if step not in escaping and not _is_own_move(event, character))
+
+
+def _escaping(events: Sequence[Event | None], character: str) -> set[int]:
+    """The steps of the changes that he misses."""
+    return {change for step, change in _missed(events).items() if _misses(events[step], character)}
 
 
 def _missed(events: Sequence[Event | None]) -> dict[int, int]:
@@ -78,7 +105,5 @@ def _room_of(thing: str, state: State, rooms: Container[str]) -> str | None:
     return outer if outer in rooms else None
 
 
-def _learns(event: Event, character: str, *, there: bool) -> bool:
-    if event.occurrence:
-        return reaches(event, character)
-    return there or any(fact.args[0] == character for fact in event.moves)
+def _is_own_move(event: Event, character: str) -> bool:
+    return any(fact.args[0] == character for fact in event.moves)

@@ -7,7 +7,7 @@ by saying that somebody misses it, or by placing somebody elsewhere.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from rectom import schemas
@@ -19,7 +19,7 @@ from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.asking import Asker
 from rectom.reader.model import ModelReader, all_of, events_of, listed, numbered_lines
-from rectom.reader.perception import perception
+from rectom.reader.perception import learning, perception, unsettled
 from rectom.rules import Rules, Scope
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from rectom.story import Story, Vocabulary
@@ -103,7 +103,10 @@ class StoryReader(ModelReader):
         )
 
     async def observability(self, source: Perspective, character: str) -> Observability:
-        """Line 9: a call on the events, and one on the places of people where the story tells any."""
+        """Line 9: where the story tells places of people a call on them, and one on what changes where.
+
+        What the text itself says of somebody's perception is no question.
+        """
         presence = source.presence()
         if not any(presence):
             return Observability((None,) * len(presence), await self._learnt(source, character))
@@ -111,17 +114,21 @@ class StoryReader(ModelReader):
         return Observability(rooms, events)
 
     async def _learnt(self, source: Perspective, character: str) -> tuple[bool, ...]:
-        asked = {n: str(event) for n, event in enumerate(source.events, 1) if event and str(event) != "-"}
-        if not asked:
-            return (False,) * len(source.events)
-        places = {n: " ".join(printed(state)) for n, state in enumerate(source.presence(), 1)}
-        return await self._asker.ask(
+        asked = unsettled(source, character)
+        there = await self._there(source, character, asked) if asked else frozenset()
+        return learning(source, character, lambda step: step in there or not asked)
+
+    async def _there(self, source: Perspective, character: str, steps: Sequence[int]) -> frozenset[int]:
+        """The steps, of some, at which he is where something changes."""
+        said = await self._asker.ask(
             "observe_events",
-            schemas.numbered(dict.fromkeys(asked, (OBSERVABLE, NOT_OBSERVABLE))),
-            lambda reply: self._reached(source.events, character, reply.model_dump()),
-            events="\n".join(f"{n} {event}{f' | {places[n]}' if places[n] else ''}" for n, event in asked.items()),
+            schemas.numbered({step + 1: (OBSERVABLE, NOT_OBSERVABLE) for step in steps}),
+            lambda reply: reply.model_dump(),
+            events="\n".join(_changes(source)),
             character=character,
+            asked=", ".join(str(step + 1) for step in steps),
         )
+        return frozenset(step for step in steps if said[str(step + 1)] == OBSERVABLE)
 
     async def revise(self, hearing: Hearing) -> Delta:
         """Line 10: who perceives something believes it; somebody else's claim is a question."""
@@ -151,6 +158,13 @@ class StoryReader(ModelReader):
             question=question,
             options=shown(choices) if choices else "any answer in a few words",
         )
+
+
+def _changes(source: Perspective) -> Iterator[str]:
+    """The changes of a perspective by their numbers, and behind a bar who is where then."""
+    for number, (event, presence) in enumerate(zip(source.events, source.presence(), strict=True), 1):
+        if event and event.delta:
+            yield " | ".join(filter(None, [f"{number} {event}", " ".join(printed(presence))]))
 
 
 def _fact(text: str, words: Vocabulary) -> Fact:
