@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from typing_extensions import TypeAliasType
 
 from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
 
 #: Bump when a reply changes its meaning: cached stage results are found by it.
-VERSION = 4
+VERSION = 5
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
@@ -31,8 +32,11 @@ _MOST_VALUES = 250
 #: What can stand before the names in a fact that lines of a known vocabulary state.
 _PREDICATES = ("in_room", "in", "at")
 
-#: The most that a line states in words of the model's own.
+#: The most that a line states in words of the model's own, and the most words of a name in it.
 _MOST_STATEMENTS = 12
+_MOST_WORDS = 6
+
+_ARTICLES = ("a", "an", "the")
 
 ReplyModel: TypeAlias = type[BaseModel]
 
@@ -97,15 +101,28 @@ def happenings(words: Vocabulary, lines: Sequence[str]) -> ReplyModel:
     """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception:
     `Anne perceives fact` and `Anne misses fact` name whose attention a fact gets or escapes.
     """
-    # Names begin in lower case but for people's: so a small model does not put the story into facts about its people.
-    name = r'[^(),"\\A-Z +-][^(),"\\]{0,59}'
+    name = _named_in(lines, words.characters)
     fact = rf"(contains|in|is)\({name},{name}\)"
     statement = rf"[+-]{fact}"
     if words.characters:
         who = "|".join(re.sub(r"([^\w\s'’-])", r"\\\1", name) for name in words.characters)
-        place, ways = rf"[+-]in_room\(({who}),{name}\)", rf"perceives|misses|tells ({EVERYBODY}|{who})"
-        statement = rf"({statement}|{place}|({who}) ({ways}) {fact})"
-    return _by_line(lines, [_like(rf"^{statement}$", _MOST_STATEMENTS)] * len(lines))
+        ways, place = rf"perceives|misses|tells ({EVERYBODY}|{who})", rf"[+-]in_room\(({who}),{name}\)"
+        statement = rf"(([+-]|({who}) ({ways}) ){fact}|{place})"
+    return _by_line(lines, [_like(rf"^{statement}$", _MOST_STATEMENTS, name="Statement")] * len(lines))
+
+
+def _named_in(lines: Sequence[str], people: Iterable[str]) -> str:
+    """The names that facts of a natural story may hold, as a pattern: the story's own words, but for its people's.
+
+    A small model that is free takes words from the prompt's example, and writes the story into facts about its people.
+    """
+    left_out = {*_ARTICLES, *(word for name in people for word in name.lower().split())}
+    found = dict.fromkeys(re.findall(r"[a-z0-9]+(?:['’-][a-z]+)*", " ".join(lines).lower()))
+    words = [word for word in found if word not in left_out]
+    if not 0 < len(words) <= _MOST_VALUES:
+        return r'[^(),"\\A-Z +-][^(),"\\]{0,59}'
+    one = "|".join(words)
+    return rf"({one})(_({one})){{0,{_MOST_WORDS - 1}}}"
 
 
 def _ways_of_saying(people: Sequence[str]) -> Iterator[str]:
@@ -128,14 +145,17 @@ def _anything(words: Vocabulary, most: int = _MOST_STATEMENTS) -> Any:
     return _like(rf"^([+-]{said})[a-z_]{{1,30}}\({name},{name}\)$", most)
 
 
-def _like(pattern: str, most: int) -> Any:
-    """A list of statements in words of the model's own, of some form.
+def _like(pattern: str, most: int, name: str = "") -> Any:
+    """A list of statements in words of the model's own, of some form. A name says the form once for many lists.
 
     They are bounded where the server keeps to the schema: a small model may go on for ever. Otherwise what comes is
     judged by the reader alone, who mends some of it.
     """
     bound: dict[str, Any] = {"pattern": pattern}
     statement: Any = Annotated[str, Field(json_schema_extra=bound)]
+    if name:
+        alias: Any = TypeAliasType  # made at run time: a type checker wants a literal name
+        statement = alias(name, statement)
     return Annotated[list[statement], Field(json_schema_extra={"maxItems": most})]
 
 
