@@ -15,7 +15,7 @@ from rectom.reader.rules import convinces
 from rectom.rules import WAITING_ROOM, Rules, Scope, Waiting
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from tests import cases
-from tests.fake_texts import Fields, facts_in, observe_events
+from tests.fake_texts import Fields, facts_in, perceived
 
 
 def update(given: Fields) -> Any:
@@ -120,7 +120,7 @@ def observe_story(given: Fields) -> Any:
     for line, event in zip(given["History"].splitlines(), history(given).values(), strict=True):
         _enter(where, event)
         events.append(f"{line} | {' '.join(f'in_room({name},{room})' for name, room in where.items())}")
-    return observe_events({"Character": given["Character"], "Events": "\n".join(events).replace(" | \n", "\n")})
+    return perceived(given["Character"], "\n".join(events).replace(" | \n", "\n"))
 
 
 def observe_dialogue(given: Fields) -> Any:

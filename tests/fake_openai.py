@@ -90,7 +90,7 @@ def observe_states(system: str, given: Fields) -> Any:
 
 
 def observe_events(system: str, given: Fields) -> Any:
-    return {n: _learnt(event, given["Character"]) for n, event in entries(given["Events"])}
+    return {n: _learnt(event, given["Character"]) for n, event in entries(given["Communications"])}
 
 
 def _learnt(event: str, character: str) -> str:

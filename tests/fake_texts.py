@@ -79,9 +79,10 @@ def observe_states(given: Fields) -> Any:
 
 @dataclass(frozen=True)
 class Row:
-    """A numbered change of a prompt: its signed facts, and who is where."""
+    """A numbered event of a prompt: its text, its signed facts, and who is where."""
 
     number: str
+    text: str
     signed: tuple[tuple[str, Fact], ...]
     where: Fields
 
@@ -90,12 +91,24 @@ class Row:
         """Read what stands behind a number."""
         text, _, bar = row.partition(" | ")
         signed = tuple((word[0], Fact.parse(word[1:])) for word in text.split() if word[0] in "+-")
-        return cls(number, signed, {str(f.args[0]): str(f.args[1]) for f in facts_in(bar)})
+        return cls(number, text, signed, {str(f.args[0]): str(f.args[1]) for f in facts_in(bar)})
+
+    def missed_in(self, rows: Sequence[Row]) -> Row | None:
+        """The last of some rows in which the fact came or went that somebody misses in this one."""
+        fact = Fact.parse(self.text).args[1] if self.text.startswith("misses(") else None
+        about = [row for row in rows[: rows.index(self)] if fact in {changed for _, changed in row.signed}]
+        return about[-1] if about else None
 
 
 def observe_events(given: Fields) -> Any:
-    """Change by change, as the prompt says it: a second telling of the rules, not that of the reader."""
-    character, rows = given["Character"], [Row.of(*entry) for entry in _entries(given["Changes"])]
+    """Only those changes that are asked about."""
+    learnt = perceived(given["Character"], given["Changes"])
+    return {number: learnt[number] for number in given["Asked about"].split(", ")}
+
+
+def perceived(character: str, events: str) -> dict[str, str]:
+    """Event by event, as the prompts say it: a second telling of the rules, not that of the reader."""
+    rows = [Row.of(*entry) for entry in _entries(events)]
     home = next((row.where[character] for row in rows if character in row.where), None)
     rooms = {room for row in rows for room in row.where.values()}
     places: Fields = {}
@@ -104,15 +117,31 @@ def observe_events(given: Fields) -> Any:
         places |= {str(f.args[0]): str(f.args[1]) for sign, f in row.signed if sign == "+" and f.predicate == "in"}
         things = [str(name) for _, fact in row.signed if fact.predicate != "in_room" for name in fact.args]
         scene: set[str | None] = {room for thing in things if (room := _room_of(thing, places, rooms))}
-        found[row.number] = home is None or row.where.get(character) in (scene or {home})
-    asked = given["Asked about"].split(", ")
-    return {number: OBSERVABLE if found[number] else NOT_OBSERVABLE for number in asked}
+        missed = row in [r.missed_in(rows) for r in rows if r.text.startswith(f"misses({character},")]
+        own = any(fact.predicate == "in_room" and fact.args[0] == character for _, fact in row.signed)
+        there = home is None or row.where.get(character) in (scene or {home})
+        found[row.number] = not missed and (own or there) if row.signed else _reaches(row, character, found, rows)
+    return {number: OBSERVABLE if learnt else NOT_OBSERVABLE for number, learnt in found.items()}
 
 
 def _room_of(thing: str, places: Fields, rooms: set[str]) -> str | None:
     while thing in places and thing not in rooms:
         thing = places[thing]
     return thing if thing in rooms else None
+
+
+def _reaches(row: Row, character: str, found: dict[str, bool], rows: Sequence[Row]) -> bool:
+    event = Fact.parse(row.text)
+    match event.predicate:
+        case "public_claim":
+            return True
+        case "private_tell":
+            return character in event.args[:2]
+        case "misses":
+            about = row.missed_in(rows)
+            return about is not None and found[about.number] and character != event.args[0]
+        case _:
+            return character == event.args[0]
 
 
 def revise(given: Fields) -> Any:

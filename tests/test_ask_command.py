@@ -153,7 +153,6 @@ def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab)
         "abstract": {f"1 {puts}.": entry([*here, "in(cake,tin)"], []), f"2 {leaves}.": entry([], here[1:])},
         "chain": {"chain": ["Omar"]},
         "observe_states": {"1": here[1], "2": "not_observable"},
-        "observe_events": {"1": "observable", "2": "observable"},
         "reduce": {"question": "Where is the cake?"},
         "answer": {"reason": "in(cake,tin)", "answer": "the tin"},
     }

@@ -105,7 +105,7 @@ def answer(*choices: str) -> Step:
 HALL = "in_room(Anne,hall)"
 #: The first two states say the same of Anne, and the last two.
 NOTED = {"1": HALL, "3": NONE}
-HEARD = {"1": "observable", "3": "observable", "4": "not_observable"}
+HEARD = {"4": "not_observable"}
 
 #: What breaks a rule of a step: the step, a reply, words of the fault, and a reply that does not.
 FAULTS: dict[str, tuple[Step, Any, str, Any]] = {
@@ -169,12 +169,12 @@ FAULTS: dict[str, tuple[Step, Any, str, Any]] = {
         "1: Input should be 'in_room(Anne,hall)' or 'not_observable'",
         NOTED,
     ),
-    "an event too few": (events, {"1": "observable", "3": "observable"}, "4: Field required", HEARD),
-    "an event not asked for": (events, {**HEARD, "2": "observable"}, "2: Extra inputs are not permitted", HEARD),
+    "an event too few": (events, {}, "4: Field required", HEARD),
+    "an event not asked for": (events, {**HEARD, "1": "observable"}, "1: Extra inputs are not permitted", HEARD),
     "a word of its own": (
         events,
-        {**HEARD, "1": "seen"},
-        "1: Input should be 'observable' or 'not_observable'",
+        {"4": "seen"},
+        "4: Input should be 'observable' or 'not_observable'",
         HEARD,
     ),
     "nobody who left": (revise(HEARING), {}, "left_first: Field required", CONVINCED),
@@ -351,7 +351,21 @@ async def test_events_keep_their_numbers() -> None:
     client = Scripted(by_rule)
     able = await reader_of(client).observability(WORLD, "Cy")
     assert able.events == (True, False, True, False)
-    assert "3 -in_room(Anne,hall)\n4 private_tell(Anne,Bob,in(ball,bag))" in client.requests[0].messages[1].content
+    assert client.requests[0].messages[1].content.startswith("Communications:\n4 private_tell(Anne,Bob,in(ball,bag))\n")
+
+
+async def test_without_communications_no_event_is_asked_about() -> None:
+    silent = build_global(list(WORLD.events[:3]))
+    client = Scripted(by_rule)
+    able = await reader_of(client).observability(silent, "Cy")
+    assert able == await RuleReader().observability(silent, "Cy")
+    assert able.events == (True, False, True)
+    assert not client.requests
+
+
+async def test_who_hears_a_communication_is_what_the_model_says() -> None:
+    client = Scripted(in_turn({"4": "observable"}))
+    assert (await reader_of(client).observability(WORLD, "Cy")).events == (True, False, True, True)
 
 
 async def test_a_claim_that_convinces_nobody_changes_nothing() -> None:

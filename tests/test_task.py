@@ -14,6 +14,7 @@ from rectom.reader.asking import Asker
 from rectom.reader.base import STEPS
 from rectom.reader.dialogue import DialogueReader, DialogueRules
 from rectom.reader.model import ModelReader
+from rectom.reader.perception import unsettled
 from rectom.reader.rules import RuleReader
 from rectom.reader.story import StoryReader, StoryRules
 from rectom.reader.tomi import TomiModelReader, TomiReader
@@ -143,10 +144,15 @@ def test_fields_that_are_missing_or_unknown_are_named(kind: str, name: str) -> N
 
 async def test_the_example_of_the_storys_abstraction_is_a_reply() -> None:
     system = prompts.load("story", "abstract").system
-    (reply,) = re.findall(r"^\{.*\}$", system, re.MULTILINE)
-    lines = tuple(line.partition(" ")[2] for line in json.loads(reply))
-    found = await StoryReader(_asker("story", reply)).abstract(Story("examples", lines))
-    assert list(map(str, found)) == [
+    first, second = re.findall(r"^\{.*\}$", system, re.MULTILINE)
+    assert await _read(second) == [
+        "-",
+        "-",
+        "+is(oven,hot_and_dry)",
+        "+is(oven,cold_and_flooded) -is(oven,hot_and_dry)",
+        "misses(Cid,is(oven,cold_and_flooded))",
+    ]
+    assert await _read(first) == [
         "-",
         "+contains(can,rain_water)",
         "+contains(can,lemonade) -contains(can,rain_water)",
@@ -159,10 +165,13 @@ async def test_the_example_of_the_storys_abstraction_is_a_reply() -> None:
 async def test_the_example_of_the_storys_events_is_what_the_rules_say() -> None:
     system = prompts.load("story", "observe_events").system
     events = re.findall(r"^\d+ ([^|\n]*) \|", system, re.MULTILINE)
-    [reply] = re.findall(r"^\{\"1\".*\}$", system, re.MULTILINE)
-    able = await StoryRules().observability(build_global(list(map(cases.event, events))), "Ada")
+    [reply] = re.findall(r"^\{\"2\".*\}$", system, re.MULTILINE)
+    [asked] = re.findall(r"^Asked about: (.*)$", system, re.MULTILINE)
+    world = build_global(list(map(cases.event, events)))
+    able = await StoryRules().observability(world, "Ada")
+    assert [step + 1 for step in unsettled(world, "Ada")] == list(map(int, asked.split(", ")))
     said = re.findall(r'"(\d+)": "(\w+)"', reply)
-    assert said == [(str(n), "observable" if learnt else "not_observable") for n, learnt in enumerate(able.events, 1)]
+    assert said == [(n, "observable" if able.events[int(n) - 1] else "not_observable") for n in asked.split(", ")]
     # The example must not be of what is the same for everyone.
     assert {value for _, value in said} == {"observable", "not_observable"}
 
@@ -177,3 +186,9 @@ async def test_the_example_of_the_dialogues_abstraction_is_a_reply() -> None:
 
 def _asker(kind: str, reply: str) -> Asker:
     return Asker(Scripted(lambda _step, _request: reply), ModelId("m"), benchmark=kind, repairs=0)
+
+
+async def _read(reply: str) -> list[str]:
+    """The events that an example of the story's abstraction states."""
+    lines = tuple(line.partition(" ")[2] for line in json.loads(reply))
+    return list(map(str, await StoryReader(_asker("story", reply)).abstract(Story("examples", lines))))

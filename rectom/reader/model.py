@@ -168,15 +168,18 @@ class ModelReader:
         return rooms
 
     async def _events(self, events: Sequence[Event | None], character: str) -> tuple[bool, ...]:
-        """Only of what reaches people elsewhere: other events are observed where their states are."""
-        asked = {n: str(event) for n, event in enumerate(events, 1) if event and (event.occurrence or event.moves)}
-        if not asked:
-            return (False,) * len(events)
+        """Who hears what is said. Everyone learns of entries and exits, and what else happens is observed where its
+        states are: none of that is a question.
+        """
+        moves = {str(n): OBSERVABLE for n, event in enumerate(events, 1) if event and event.moves}
+        said = {n: str(event) for n, event in enumerate(events, 1) if event and event.occurrence}
+        if not said:
+            return self._reached(events, character, moves)
         return await self._asker.ask(
             "observe_events",
-            schemas.numbered(dict.fromkeys(asked, (OBSERVABLE, NOT_OBSERVABLE))),
-            lambda reply: self._reached(events, character, reply.model_dump()),
-            events="\n".join(f"{number} {event}" for number, event in asked.items()),
+            schemas.numbered(dict.fromkeys(said, (OBSERVABLE, NOT_OBSERVABLE))),
+            lambda reply: self._reached(events, character, {**moves, **reply.model_dump()}),
+            events="\n".join(f"{number} {event}" for number, event in said.items()),
             character=character,
         )
 
