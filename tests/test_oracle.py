@@ -214,12 +214,13 @@ def test_where_the_rules_give_the_same_answer_the_label_is_told(tmp_path: Path, 
 
 
 class Careless(FakeOpenAI):
-    """Judges at first that everyone learns of every event; told what is wrong with that, judges right."""
+    """Reads a zebra into every other story at first; told what is wrong with that, reads right."""
 
     def _reply(self, step: str, body: dict[str, Any]) -> Any:
         reply = super()._reply(step, body)
-        first = step == "observe_events" and len(body["messages"]) == 2
-        return dict.fromkeys(reply, "observable") if first else reply
+        if step == "abstract" and len(body["messages"]) == 2 and len(reply) % 2:
+            reply[next(iter(reply))] = ["+is(zebra,loose)"]
+        return reply
 
 
 @pytest.mark.parametrize("verify", [False, True])
@@ -233,14 +234,15 @@ def test_without_an_oracle_the_first_violation_serves(
         done = lab.run(verify=verify)
     found = [(line, trace) for line, trace in wrong_of(lab, done) if not line["failed_step"]]
     assert all(trace["oracle"] is None for _, trace in found)
-    assert {line["fault"] for line, _ in found} == ({"event observability", ""} if verify else {""})
+    assert {line["fault"] for line, _ in found} == ({"abstraction", ""} if verify else {""})
     for _, trace in found:
         violated = [call["fault"] for call in trace["calls"] if call["fault"]]
         fault = trace["fault"]
         assert (fault is not None) == (verify and bool(violated))
         if fault:
             assert (fault["by"], fault["found"]) == ("verify", violated[0])
-            assert f"event {fault['line']} does not reach {fault['who']}" in fault["found"]
+            assert (fault["line"], fault["who"]) == (1, None)
+            assert "is(zebra,loose) names 'zebra', which the text up to there does not" in fault["found"]
 
 
 # ToMi.

@@ -355,7 +355,7 @@ async def test_events_keep_their_numbers() -> None:
 
 
 async def test_without_communications_no_event_is_asked_about() -> None:
-    silent = build_global(list(WORLD.events[:3]))
+    silent = build_global([event for event in WORLD.events[:3] if event])
     client = Scripted(by_rule)
     able = await reader_of(client).observability(silent, "Cy")
     assert able == await RuleReader().observability(silent, "Cy")
