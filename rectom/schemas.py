@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from typing_extensions import TypeAliasType
 
 from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
 
 #: Bump when a reply changes its meaning: cached stage results are found by it.
-VERSION = 5
+VERSION = 6
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
@@ -129,11 +129,16 @@ def _ways_of_saying(people: Sequence[str]) -> Iterator[str]:
     return (f"{who} tells {other}" for who in people for other in (EVERYBODY, *people) if who != other)
 
 
+def _nothing(said: Any) -> Any:
+    return [] if isinstance(said, list) else said
+
+
 def _listed(statements: Sequence[str]) -> Any:
     """A list of some statements."""
     if not statements:
-        # Where the line names too little to form a fact there is none: a model that may say anything makes one up.
-        return Annotated[list[str], Field(max_length=0)]
+        # Where the line names too little to form a fact there is none. A model that may say anything makes one up, of which
+        # nothing is kept.
+        return Annotated[list[str], BeforeValidator(_nothing), Field(max_length=0)]
     statement: Any = one_of(statements)
     return Annotated[list[statement], Field(json_schema_extra={"maxItems": len(statements)})]
 

@@ -4,14 +4,17 @@ After a change of prompts or schemas they are recorded anew, with the model on t
 
     rectom models get qwen2.5-coder-1.5b
     rectom sweep experiments/recorded.toml
-    rectom cache export tests/recorded/replies.gz --run recorded
-    python -m tests.recording runs/recorded > tests/recorded/manifest.json
+    rectom serve ~/.local/share/rectom/models/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf --port 9101
+    rectom run … --base-url http://127.0.0.1:9101/v1          # … as FREE has it: without schemas
+    rectom cache export tests/recorded/replies.gz --run recorded --run free
+    python -m tests.recording runs > tests/recorded/manifest.json
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,14 +25,42 @@ RECORDED: Final = Path(__file__).parent / "recorded"
 REPLIES: Final = RECORDED / "replies.gz"
 MANIFEST: Final = RECORDED / "manifest.json"
 
+#: The sweep, in which the server keeps the replies to their schemas.
+SWEEP: Final = Path(__file__).parents[1] / "experiments" / "recorded.toml"
 
-def found(sweep: Path) -> dict[str, Any]:
-    """What a sweep came to, by method: how the model was asked, the calls, and every answer."""
-    return {cell.method: _run(RunFolder(sweep.parent / cell.run)) for cell in Sweep.read(sweep).cells}
+#: A run in which it does not. The revision keeps its replies apart from those of the sweep.
+FREE: Final = (
+    *("fresh/400", "--stories", 4, "--method", "rectom", "--name", "free"),
+    *("--model", "qwen2.5-coder-1.5b-instruct-q4_k_m", "--model-revision", "cc324af070c2ecbf-free"),
+    *("--structured", "text", "--max-tokens", 1200),
+)
 
 
-def _run(folder: RunFolder) -> dict[str, Any]:
-    manifest, results = folder.manifest(), folder.results()
+def found(runs: Path) -> dict[str, Any]:
+    """What came of it, by the labels of the methods and `free`: how the model was asked, the calls, and every answer."""
+    return {label: _of(run) for label, run in _runs(runs)}
+
+
+def sent(runs: Path) -> int:
+    """The calls that were sent for it."""
+    return sum(session["sent"] for _, run in _runs(runs) for session in run.manifest()["sessions"])
+
+
+def calls(runs: Path) -> Iterator[dict[str, Any]]:
+    """All calls of all traces."""
+    for _, run in _runs(runs):
+        for name in run.results():
+            yield from run.trace(name)["calls"]
+
+
+def _runs(runs: Path) -> Iterator[tuple[str, RunFolder]]:
+    for cell in Sweep.read(runs / "recorded").cells:
+        yield cell.method, RunFolder(runs / cell.run)
+    yield "free", RunFolder(runs / "free")
+
+
+def _of(run: RunFolder) -> dict[str, Any]:
+    manifest, results = run.manifest(), run.results()
     settings = {name: manifest["settings"][name] for name in ("benchmark", "method", "revision", "max_tokens", "data")}
     return {
         "settings": settings,
@@ -40,12 +71,6 @@ def _run(folder: RunFolder) -> dict[str, Any]:
         "tokens": sum(line["tokens"] for line in results.values()),
         "answers": {name: line["predicted"] for name, line in sorted(results.items(), key=lambda item: int(item[0]))},
     }
-
-
-def sent(sweep: Path) -> int:
-    """The calls that a sweep sent."""
-    runs = [RunFolder(sweep.parent / cell.run).manifest() for cell in Sweep.read(sweep).cells]
-    return sum(session["sent"] for run in runs for session in run["sessions"])
 
 
 if __name__ == "__main__":

@@ -53,6 +53,8 @@ NOT_RUN: Final = {
     "rectom data get ": "downloads",
     "rectom models get ": "downloads",
     "rectom sweep experiments/demo.toml ": "needs Hi-ToM's own stories",
+    "rectom sweep experiments/real.toml ": "needs a model's weights, and hours",
+    "rectom report real ": "is of that sweep",
     "rectom serve ": "needs a model's weights, and serves until it is stopped",
     "rectom run fresh --model local:": "needs a model's weights",
     "rectom run hitom/400 --model NAME --transport batch ": "waits for batches one after the other",

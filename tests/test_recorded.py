@@ -9,44 +9,47 @@ from typing import Any
 
 import pytest
 
-from rectom.results.folder import RunFolder
 from tests.laboratory import call
-from tests.recording import MANIFEST, REPLIES, found, sent
+from tests.recording import FREE, MANIFEST, REPLIES, SWEEP, calls, found, sent
 
-SWEEP = Path(__file__).parents[1] / "experiments" / "recorded.toml"
 METHODS = ["direct", "cot", "rectom-lite", "rectom"]
 
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sweep's folder, after its replies were taken in and nothing but them was there."""
+    """The folder of the runs, made from nothing but the recorded replies: no model, no weights, no server."""
     folder = tmp_path_factory.mktemp("recorded")
     places = {"XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "RECTOM_HOME": str(folder / "home")}
-    store = ("--cache", folder / "store")
-    taken = call("cache", "import", REPLIES, *store, **places)
-    assert taken.status == 0, taken.err
-    ended = call("sweep", SWEEP, "--plain", "--json", *store, "--runs", folder / "runs", **places)
-    assert ended.status == 0, ended.err
-    return folder / "runs" / "recorded"
+    here = ("--cache", folder / "store", "--runs", folder / "runs", "--plain")
+    nowhere = ("--base-url", "http://127.0.0.1:9/v1", "--attempts", 1)
+    commands: list[tuple[int, tuple[object, ...]]] = [
+        (0, ("cache", "import", REPLIES, *here[:2])),
+        (0, ("sweep", SWEEP, *here)),
+        (3, ("run", *FREE, *here, *nowhere)),  # of one story no try was usable
+    ]
+    for status, command in commands:
+        ended = call(*command, **places)
+        assert ended.status == status, ended.err
+    return folder / "runs"
 
 
 def test_the_answers_and_accuracies_are_those_of_the_model_and_nothing_is_sent(replayed: Path) -> None:
     recorded: dict[str, Any] = json.loads(MANIFEST.read_text())
-    assert list(recorded) == METHODS
-    assert all(run["questions"] == len(run["answers"]) == 60 for run in recorded.values())
+    assert list(recorded) == [*METHODS, "free"]
+    assert all(recorded[method]["questions"] == len(recorded[method]["answers"]) == 60 for method in METHODS)
     assert found(replayed) == recorded
     assert sent(replayed) == 0
 
 
 def test_replies_that_were_no_good_are_among_them(replayed: Path) -> None:
-    """Cut off, or at fault and mended: the ways on which a scripted model seldom leads."""
-    runs = [RunFolder(folder) for folder in replayed.parent.iterdir() if (folder / "traces.jsonl").is_file()]
-    calls = [one for run in runs for name in run.results() for one in run.trace(name)["calls"]]
-    assert {one["outcome"] for one in calls} == {"ok", "truncated"}
-    assert any(one["repair"] for one in calls)
+    """Cut off, or not of the form that was asked for, mended at the second try or never."""
+    every = list(calls(replayed))
+    assert {one["outcome"] for one in every} == {"ok", "truncated"}
+    assert any(one["fault"] for one in every)
+    assert any(one["repair"] for one in every)
 
 
-def test_the_archive_is_small_and_holds_words_alone() -> None:
-    assert REPLIES.stat().st_size < 400_000
+def test_the_archive_is_small_and_every_line_of_it_is_json() -> None:
+    assert REPLIES.stat().st_size < 300_000
     with gzip.open(REPLIES, "rt", encoding="utf-8") as lines:
         assert all(isinstance(json.loads(line), dict) for line in lines)
