@@ -136,8 +136,8 @@ def _nothing(said: Any) -> Any:
 def _listed(statements: Sequence[str]) -> Any:
     """A list of some statements."""
     if not statements:
-        # Where the line names too little to form a fact there is none. A model that may say anything makes one up, of which
-        # nothing is kept.
+        # Where the line names too little to form a fact there is none. A model that may say anything makes one up:
+        # nothing of that is kept.
         return Annotated[list[str], BeforeValidator(_nothing), Field(max_length=0)]
     statement: Any = one_of(statements)
     return Annotated[list[statement], Field(json_schema_extra={"maxItems": len(statements)})]

@@ -37,7 +37,7 @@ FREE: Final = (
 
 
 def found(runs: Path) -> dict[str, Any]:
-    """What came of it, by the labels of the methods and `free`: how the model was asked, the calls, and every answer."""
+    """What came of it, by the labels of the methods and `free`: how the model was asked, and every answer."""
     return {label: _of(run) for label, run in _runs(runs)}
 
 

@@ -84,7 +84,7 @@ def test_every_cell_sends_what_was_planned(methods: list[Any], tmp_path: Path, s
 def test_what_cells_share_is_planned_with_the_first_of_them(tmp_path: Path, server: FakeOpenAI) -> None:
     file = write(tmp_path, server, methods=["cot", "sc:n=3", "rectom", "rectom-lite"])
     planned = plan(file)
-    assert calls(planned) == [40, 80, 169, 0]
+    assert calls(planned) == [40, 80, 153, 0]
     assert calls(plan(file, "--only", "rectom-lite")) == [8]
     assert sweep(file, "--only", "· rectom ·").status == 0
     rest = plan(file)
@@ -260,7 +260,7 @@ def test_replies_are_expected_to_be_as_long_as_those_that_are_there(tmp_path: Pa
     # A method that answers in words of another kind, and one whose step of that name answers in JSON.
     others = plan(write(tmp_path, server, "others", methods=["direct", "rectom"]))
     assert others["fresh/small · direct · fake"]["completion"] == 40 * 250
-    assert others["fresh/small · rectom · fake"]["completion"] == 169 * 100
+    assert others["fresh/small · rectom · fake"]["completion"] == 153 * 100
     short = write(tmp_path, server, "short", methods=["direct"], defaults={"max-tokens": 3})
     assert plan(short)["all"]["completion"] == 40 * 3
 

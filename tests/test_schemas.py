@@ -130,6 +130,16 @@ def test_far_too_many_facts_are_any_text() -> None:
     assert "enum" not in facts
 
 
+def test_of_a_line_that_can_state_nothing_nothing_is_kept() -> None:
+    model = schemas.abstraction(WORDS, ["Bob likes the box."])
+    (line,) = model.model_fields
+    assert schemas.json_schema(model)["properties"][line]["maxItems"] == 0
+    for said in ([], ["+in(ball,box)"], ["Bob likes the box"]):
+        assert model.model_validate({line: said}).model_dump() == {line: []}
+    assert not validates(model, {line: "nothing"})
+    assert not validates(model, {line: None})
+
+
 def of_statements(people: Sequence[str], lines: Sequence[str]) -> re.Pattern[str]:
     """The form of what lines of a natural story may state."""
     schema = schemas.json_schema(schemas.happenings(Vocabulary(tuple(people)), lines))

@@ -20,7 +20,7 @@ from tests.laboratory import Ended, call, change_prompt, finish, serving, spawn
 
 #: The requests of `SMALL` and how many of them are different.
 METHODS = ["cot", "rectom", "rectom-lite", {"label": "w/o-state", "method": "rectom", "state": "off"}]
-DIFFERENT = 40 + 169 + 103
+DIFFERENT = 40 + 153 + 103
 
 
 @pytest.fixture
