@@ -70,7 +70,9 @@ def test_a_prefect_server_that_dies_does_not_take_the_sweep_down(tmp_path: Path,
     prefect = PrefectServer(started.out.strip(), home)
     server.latency_s = 0.3
     file = write(tmp_path, server, methods=METHODS, defaults={"concurrency": 2})
-    process = spawn("sweep", file, "--json", *options(tmp_path), RECTOM_HOME=str(home))
+    # Prefect's client tries five times for every call, which takes minutes.
+    few = {"PREFECT_CLIENT_MAX_RETRIES": "1"}
+    process = spawn("sweep", file, "--json", *options(tmp_path), RECTOM_HOME=str(home), **few)
     until(lambda: server.asked.total() >= 3, process)
 
     os.kill(prefect.pid(), signal.SIGKILL)
