@@ -247,6 +247,7 @@ def reader(
     page: Path = request.getfixturevalue("page")
     folder = tmp_path / "work"
     shutil.copytree(ROOT / "experiments", folder / "experiments")
+    shutil.copytree(ROOT / "tests" / "recorded", folder / "tests" / "recorded")
     paper = folder / "experiments" / "paper.toml"
     four = paper.read_text("utf-8")
     paper.write_text(re.sub(r"^models = .*$", 'models = ["qwen3.5-27b"]', four, flags=re.MULTILINE))
