@@ -149,6 +149,23 @@ def computed(run: Run) -> dict[str, set[str]]:
     return found
 
 
+def rounds(run: Run) -> int:
+    """In how many rounds revisions and answers are asked for, if each round asks what every question wants next.
+
+    A question takes revisions one after the other, and of those that it shares with others each is asked for once.
+    """
+    ended = [
+        [call["key"] for stage in ("completion", "answering") for call in run.results[stage, question.id].calls]
+        for question in run.benchmark.questions
+    ]
+    known: set[str] = set()
+    taken = 0
+    while wanted := {key for keys in ended for key in [key for key in keys if key not in known][:1]}:
+        known |= wanted
+        taken += 1
+    return taken
+
+
 def change_prompt(patch: pytest.MonkeyPatch, step: str) -> None:
     """Add a sentence to the prompt of a step."""
     load = prompts.load

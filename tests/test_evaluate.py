@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -470,7 +471,16 @@ def test_lite_asks_the_model_for_the_abstraction_alone_and_scores_the_same(tmp_p
         full = lab.run()
     # The abstraction that the other run asked for is not asked for again.
     assert full.line["calls"]["cached"] == SMALL.stories
-    assert lite.line["tokens"]["standalone"] < 0.6 * full.line["tokens"]["standalone"]
+    asked = [call for trace in lab.traces(full).values() for call in trace["calls"] if call["step"] == "abstract"]
+    assert lite.line["tokens"]["standalone"] == sum(call["prompt"] + call["completion"] for call in asked)
+
+
+def test_lite_takes_less_than_half_of_the_tokens_over_the_orders_that_hitom_asks(tmp_path: Path) -> None:
+    to_order_4 = write_stories(tmp_path, replace(SMALL, max_order=4))
+    with serving(FakeOpenAI()) as server:
+        lab = Lab(tmp_path, to_order_4, server)
+        lite, full = (lab.run(method=method).line["tokens"]["standalone"] for method in ("rectom-lite", "rectom"))
+    assert lite < full / 2
 
 
 def test_a_verified_run_of_a_model_that_never_errs_is_the_same_run(tmp_path: Path, data: Path) -> None:

@@ -214,6 +214,9 @@ def test_open_filter_click_a_question_and_follow_a_call(
     makers = [cell.text.split() for cell in browser.all(".makers") if cell.text]
     assert ["abstract" in made for made in makers] == [True, False, False]
     assert all({"observe_states", "observe_events"} <= set(made) for made in makers[1:])
+    (trace,) = (trace for outcome, trace in both(runs[0]) if outcome.id == wrong)
+    revised = [call["step"] for call in trace.calls].count("revise")
+    assert sum(made.count("revise") for made in makers) == revised > 0
 
     maker = next(link for link in browser.all(".makers .to-call") if "observe_states" in link.text)
     maker.click()
