@@ -10,12 +10,12 @@ const replyOf = (call) => data.replies[call[9]];
 const messagesOf = (reply) => reply[1].map(([role, place]) => [role, data.texts[place]]);
 
 // Whose perspective a call is about, as the end of a chain: none for the world's, null where it is about no perspective.
-// A prompt names the character, or says `what A thinks that B thinks`.
+// A prompt names the character, or whoever may trust a speaker, or says `what A thinks that B thinks`.
 function madeFor(call) {
   if (call[0] === "abstract" || call[0] === "update") return [];
   if (!/^(observe|revise)/.test(call[0])) return null;
   const [, user] = messagesOf(replyOf(call)).at(1) ?? ["", ""];
-  const said = /^(?:Character|Belief of): (.*)$/m.exec(user)?.[1];
+  const said = /^(?:Character|Hearer|Belief of): (.*)$/m.exec(user)?.[1];
   return said ? said.replace(/^what | thinks$/g, "").split(" thinks that ") : null;
 }
 
