@@ -57,11 +57,11 @@ def _filled(note: str, story: Story, question: Question) -> dict[str, str]:
     }
 
 
-def option_in(reply: str, question: Question) -> str:
+def option_in(reply: str, question: Question, step: str = "answer") -> str:
     """The one option that a reply names. Raises StepFailure if it names none, or several."""
     answer = extract(reply, question.choices)
     if answer is None:
-        raise StepFailure("answer", f"the reply names no single option: …{reply.strip()[-80:]!r}")
+        raise StepFailure(step, f"the reply names no single option: …{reply.strip()[-80:]!r}")
     return answer
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from rectom.answers import extract, shown
-from rectom.errors import StepFailure
+from rectom.answers import shown
 from rectom.methods import replies
 from rectom.methods.base import Setup
-from rectom.methods.cot import digest_of
+from rectom.methods.cot import digest_of, option_in
 from rectom.schemas import ReplyModel
 from rectom.story import Question
 
@@ -37,10 +36,7 @@ class Steps:
         """The option that a reply in words names. Raises StepFailure if it names none, or several."""
         options = shown(question.choices)
         said = await self._setup.asker.say(step, note=self._note, question=question.text, options=options, **fields)
-        answer = extract(said, question.choices)
-        if answer is None:
-            raise StepFailure(step, f"the reply names no single option: …{said.strip()[-80:]!r}")
-        return answer
+        return option_in(said, question, step)
 
 
 def as_text(lines: Iterable[str]) -> str:
