@@ -92,7 +92,8 @@ def revision(file: Path) -> str:
         with file.open("rb") as opened:
             return file_digest(opened, "sha256").hexdigest()[:_MARK]
     except OSError as error:
-        raise SettingsError(f"cannot read {file}: {error.strerror}; give a GGUF file") from None
+        known = ", ".join(f"{LOCAL}{name}" for name in weights())
+        raise SettingsError(f"cannot read {file}: {error.strerror}; give a GGUF file, or {known}") from None
 
 
 def _environment() -> dict[str, str]:

@@ -240,7 +240,8 @@ def _parsed(file: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read {file}: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"cannot read {file}: {why}") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file} is not TOML: {error}") from None
 

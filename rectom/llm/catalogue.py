@@ -148,7 +148,8 @@ def _text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cannot read {file}: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"cannot read {file}: {why}") from None
 
 
 def _parsed(text: str, where: str) -> Mapping[str, Any]:
