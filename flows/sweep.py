@@ -6,7 +6,7 @@ import asyncio
 import fnmatch
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,8 @@ _LOOK_S: Final = 2.0
 class Sweeper:
     """Runs the cells of a sweep, and keeps what becomes of each in the sweep's folder.
 
-    `conduct` brings a cell through its stages, `showing` tells of its progress. `told` is called after each change.
+    `others` are cells of the file that are left alone: the folder goes on telling how far they are. `conduct` brings a
+    cell through its stages, `showing` tells of its progress. `told` is called after each change.
     Cells whose run is finished, by this code and over these data, are not done again, unless questions of theirs failed
     and `retry` says that those are asked again.
     """
@@ -43,6 +44,7 @@ class Sweeper:
     shared: Shared
     conduct: Conduct
     showing: Showing
+    others: Collection[Planned] = ()
     retry: bool = False
     told: Callable[[Cell], None] = lambda _: None
     debug: bool = False
@@ -51,15 +53,19 @@ class Sweeper:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells in the order of the file, with what became of each so far."""
-        return tuple(self._cells.values())
+        """The cells that are done here, in the order of the file, with what became of each so far."""
+        return tuple(self._cells[planned.cell.name] for planned in self._chosen)
+
+    @property
+    def _chosen(self) -> list[Planned]:
+        return [planned for planned in self.planned if planned not in self.others]
 
     async def run(self, at_once: int) -> Sweep:
         """Do every cell, `at_once` together, those of higher priority first. One that fails stops no other."""
         self._started = _now()
-        self._cells = {planned.cell.name: self._placed(planned) for planned in self.planned}
+        self._cells = {planned.cell.name: self._found(planned) for planned in self.planned}
         self._write("running")
-        ordered = sorted(self.planned, key=lambda planned: -planned.priority)
+        ordered = sorted(self._chosen, key=lambda planned: -planned.priority)
         waiting = deque(planned for planned in ordered if self._cells[planned.cell.name].state == WAITING)
         try:
             async with asyncio.TaskGroup() as group:
@@ -68,7 +74,15 @@ class Sweeper:
         except BaseException:
             self._write("interrupted")
             raise
-        return self._write("finished" if all(cell.state == FINISHED for cell in self.cells) else "partial")
+        self._write(_outcome(self._cells.values()))
+        return Sweep(self.name, _outcome(self.cells), self._started, self.cells, _now())
+
+    def _found(self, planned: Planned) -> Cell:
+        """A cell as it stands before anything is done; one that is left alone is finished, or waits."""
+        cell = self._placed(planned)
+        if planned not in self.others:
+            return cell
+        return replace(cell, state=FINISHED if cell.state == WAITING and self._is_done(planned, cell) else WAITING)
 
     def _placed(self, planned: Planned) -> Cell:
         """A cell with the name of its run; a cell whose data are not there has failed before it began."""
@@ -90,7 +104,7 @@ class Sweeper:
         """Do a cell; False if another process is at it."""
         name = planned.cell.name
         try:
-            if not self._is_done(planned):
+            if not self._is_done(planned, self._cells[name]):
                 self._note(name, RUNNING)
                 await evaluate(planned.settings, self.conduct, self.showing, self.shared, name, self._command(planned))
             self._note(name, FINISHED)
@@ -114,10 +128,10 @@ class Sweeper:
         plainly = ("--plain",) if self.conduct is conduct_plainly else ()
         return CommandLine.given("run", (*planned.command, *places, *plainly))
 
-    def _is_done(self, planned: Planned) -> bool:
+    def _is_done(self, planned: Planned, cell: Cell) -> bool:
         settings = planned.settings
         benchmark = benchmark_of(settings, self.shared)
-        manifest = RunFolder(settings.runs / self._cells[planned.cell.name].run).before()
+        manifest = RunFolder(settings.runs / cell.run).before()
         failed = (manifest or {}).get("summary", {}).get("failed", 0)
         again = settings.forced or ((self.retry or settings.retry_failed) and failed)
         return not again and manifest is not None and up_to_date(manifest, settings, benchmark, self.shared.store)
@@ -127,11 +141,13 @@ class Sweeper:
         self._write("running")
         self.told(self._cells[name])
 
-    def _write(self, state: str) -> Sweep:
+    def _write(self, state: str) -> None:
         ended = "" if state == "running" else _now()
-        sweep = Sweep(self.name, state, self._started, self.cells, ended)
-        sweep.write(self.folder)
-        return sweep
+        Sweep(self.name, state, self._started, tuple(self._cells.values()), ended).write(self.folder)
+
+
+def _outcome(cells: Iterable[Cell]) -> str:
+    return "finished" if all(cell.state == FINISHED for cell in cells) else "partial"
 
 
 def chosen(planned: Sequence[Planned], patterns: Sequence[str]) -> tuple[Planned, ...]:

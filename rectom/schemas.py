@@ -17,7 +17,7 @@ from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
 
 #: Bump when a reply changes its meaning: cached stage results are found by it.
-VERSION = 6
+VERSION = 7
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
@@ -35,6 +35,9 @@ _PREDICATES = ("in_room", "in", "at")
 #: The most that a line states in words of the model's own, and the most words of a name in it.
 _MOST_STATEMENTS = 12
 _MOST_WORDS = 6
+
+#: How many words of an utterance a reply repeats: as few as keep a small model in step.
+_OPENING = 6
 
 _ARTICLES = ("a", "an", "the")
 
@@ -176,12 +179,15 @@ def _by_line(lines: Sequence[str], entries: Sequence[Any]) -> ReplyModel:
     return create_model("Abstraction", __base__=_ByLine, **fields)
 
 
-def comings(people: Sequence[str], count: int) -> ReplyModel:
-    """`{"start", "changes": [{"line", "joins", "leaves"}]}`: who takes part in a conversation of `count` lines."""
-    who = _list_of(one_of(people))
-    line = Annotated[int, Field(ge=1, le=count)]
-    change = create_model("Change", __base__=Strict, line=(line, ...), joins=who, leaves=who)
-    return create_model("Abstraction", __base__=Strict, start=who, changes=_list_of(change, most=count))
+def acts(allowed: Mapping[str, Sequence[str]]) -> ReplyModel:
+    """`{"2 Ben: I must run,": "leaves", …}`: what utterances do, each by its number and first words (`opening`)."""
+    fields: dict[str, Any] = {name: (one_of(values), ...) for name, values in allowed.items()}
+    return create_model("Abstraction", __base__=_ByLine, **fields)
+
+
+def opening(number: int, line: str) -> str:
+    """A long line as replies name it: by its number and first words."""
+    return numbered_line(number, " ".join(line.split()[:_OPENING]))
 
 
 def chain(mentions: Sequence[str]) -> ReplyModel:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from rectom import prompts
+from rectom import prompts, schemas
 from rectom.chains import belief_chain
 from rectom.facts import Fact, read_fact
-from rectom.reader.dialogue import utterance
+from rectom.reader.utterances import appearing, people, utterance
 from rectom.schemas import EVERYBODY, NOT_OBSERVABLE, OBSERVABLE
 from tests import cases
 from tests.cases import Case
@@ -50,18 +50,27 @@ def _entry(event: str) -> Any:
 
 
 def abstract_dialogue(given: Fields) -> Any:
-    """The case's reply; to a window the part of it, for a reader who does not know what was before."""
+    """What the lines do that are asked about, from who joins and leaves in the case."""
     lines = _lines(given)
     case, before = _case("dialogue", lines)
-    here: dict[str, None] = dict.fromkeys(case.reply["start"])
-    changes = []
-    for change in case.reply["changes"]:
-        number, joins, leaves = change["line"] - before, change.get("joins", []), change.get("leaves", [])
-        if number < 1:
-            here = dict.fromkeys(name for name in [*here, *joins] if name not in leaves)
-        elif number <= len(lines):
-            changes.append({"line": number, "joins": joins, "leaves": leaves})
-    return {"start": list(here), "changes": changes}
+    asked = map(int, given["Asked about"].split(", "))
+    return {schemas.opening(n, lines[n - 1]): _done(case, before + n) for n in asked}
+
+
+def _done(case: Case, number: int) -> str:
+    """A line's act by the case's own list of comings and goings: a second telling of the reader's."""
+    changes = {change["line"]: change for change in case.reply["changes"]}
+    joins, leaves = (changes.get(number, {}).get(kind, []) for kind in ("joins", "leaves"))
+    speaker = people((utterance(case.lines[number - 1]) or ("", ""))[0])
+    missed = [name for name in changes.get(number - 1, {}).get("leaves", []) if name in case.lines[number - 1]]
+    if missed and missed[0] not in people((utterance(case.lines[number - 2]) or ("", ""))[0]):
+        return f"misses {missed[0]}"
+    if {*joins} - {*speaker}:
+        return f"welcomes {joins[0]}"
+    if joins:
+        spoken = {name for line in case.lines[: number - 1] for name in appearing(line)}
+        return "returns" if spoken & {*speaker} else "arrives"
+    return "leaves" if {*leaves} & {*speaker} else "tells"
 
 
 def chain(given: Fields) -> Any:

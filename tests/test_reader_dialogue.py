@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,15 +19,13 @@ from rectom.reader.base import STEPS
 from rectom.reader.dialogue import (
     CONVERSATION,
     NARRATOR,
-    Changes,
     DialogueReader,
     DialogueRules,
     events_of,
-    people,
-    speakers,
-    utterance,
 )
+from rectom.reader.silences import Changes
 from rectom.rules import PRESETS
+from rectom.schemas import opening
 from rectom.story import Story, Vocabulary
 from tests.laboratory import Scripted, by_rule, in_turn
 
@@ -53,11 +52,9 @@ def user(client: Scripted, number: int = 0) -> str:
     return client.requests[number].messages[1].content
 
 
-def change(line: int, joins: Sequence[str] = (), leaves: Sequence[str] = ()) -> dict[str, Any]:
-    return {"line": line, "joins": list(joins), "leaves": list(leaves)}
-
-
-REPLY = {"start": START, "changes": [change(n, *who) for n, who in CHANGES.items()]}
+#: What the lines do that may show that somebody comes or goes.
+DONE = {2: "leaves", 3: "tells", 4: "agrees", 5: "returns", 6: "welcomes Dee", 7: "answers"}
+REPLY = {opening(n, LINES[n - 1]): act for n, act in DONE.items()}
 
 
 def lines_heard(state: State) -> set[int]:
@@ -78,73 +75,18 @@ async def heard(
     return lines_heard((await recurse(world, chain, DialogueRules()))[-1].final)
 
 
-# Utterances.
+# Events.
 
 
-@pytest.mark.parametrize(
-    ("line", "speaker", "words"),
-    [
-        ("Ann: Hello!", "Ann", "Hello!"),
-        ("  Ann:   Hello!  ", "Ann", "Hello!"),
-        ("Ann: 10:30 is fine: so be it.", "Ann", "10:30 is fine: so be it."),
-        ("Ann: 10:30: the bell rings", "Ann", "10:30: the bell rings"),
-        ("Ann:", "Ann", ""),
-        ("Ann: one\ntwo", "Ann", "one\ntwo"),
-        ("Mary Ann: Hi.", "Mary Ann", "Hi."),
-        ("Dr. Smith: Hi.", "Dr. Smith", "Hi."),
-        ("J.R. O'Neil-Smith: Hi.", "J.R. O'Neil-Smith", "Hi."),
-        ("D’Arcy: Hi.", "D’Arcy", "Hi."),
-        ("Éloïse: Salut.", "Éloïse", "Salut."),
-        ("李雷: 你好", "李雷", "你好"),
-        ("Speaker 2: Hi.", "Speaker 2", "Hi."),
-        ("Ann & Ben: Bye!", "Ann & Ben", "Bye!"),
-        ("Ann, Mary Lou, and Cy: Bye!", "Ann, Mary Lou, and Cy", "Bye!"),
-    ],
-)
-def test_an_utterance_is_a_speaker_and_words(line: str, speaker: str, words: str) -> None:
-    assert utterance(line) == (speaker, words)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "10:30: the bell rings",
-        "At 10:30 the bell rings.",
-        "A dog barks.",
-        "Later that day: nothing.",
-        "[Ann joins]",
-        "https://example.org",
-        "(laughter)",
-        "- Ann: Hi.",
-        "",
-    ],
-)
+@pytest.mark.parametrize("line", ["A dog barks.", "Later that day: nothing.", "[Ann joins]", ""])
 def test_a_line_without_a_speaker_is_the_narrators(line: str) -> None:
-    assert utterance(line) is None
     [event] = events_of(["Ann: Hi.", line], [], {})[1:]
     assert event.speaker == (None if line.startswith("[") else NARRATOR)
 
 
 @given(st.text(max_size=80))
-def test_any_line_is_an_utterance_or_none(line: str) -> None:
-    found = utterance(line)
-    assert found is None or line.strip().startswith(f"{found[0]}:")
+def test_any_line_is_an_event(line: str) -> None:
     assert len(events_of([line], [], {})) == 1
-
-
-def test_people_who_speak_together_are_several() -> None:
-    assert people("Ann") == ["Ann"]
-    assert people("Ann & Mary Lou") == ["Ann", "Mary Lou"]
-    assert people("Ann, Ben and Cy") == people("Ann, Ben, and Cy") == people("Ann, Ben & Cy") == ["Ann", "Ben", "Cy"]
-    assert people("Sandy Andrews") == ["Sandy Andrews"]
-
-
-def test_speakers_are_all_who_appear_in_their_order() -> None:
-    lines = ("Cy: Hi.", "A dog barks.", "[Ben and Dee join]", "Ann & Cy: Hello.", "[Cy leaves]", "Ben: So.")
-    assert speakers(lines) == ("Cy", "Ben", "Dee", "Ann")
-
-
-# Events.
 
 
 def test_an_utterance_says_something_and_brings_and_takes_people() -> None:
@@ -264,28 +206,40 @@ async def test_without_stage_directions_rules_read_nothing() -> None:
         await DialogueRules().abstract(STORY)
 
 
-async def test_a_model_says_who_is_there_when() -> None:
+async def test_a_model_says_what_the_lines_do_and_from_that_follows_who_is_there() -> None:
     client = Scripted(in_turn(REPLY))
     assert await reader_of(client).abstract(STORY) == tuple(events_of(LINES, START, CHANGES))
-    assert user(client).startswith("People: Ann, Ben, Cy, Dee\n")
-    assert "\n2 Ben: I must run, bye.\n" in user(client)
+    assert user(client).startswith("Lines:\n1 Ann: What a day!\n2 Ben: I must run, bye.\n")
+    assert user(client).endswith("Asked about: 2, 3, 4, 5, 6, 7")
 
 
-async def test_a_line_may_have_several_entries() -> None:
-    lines = ("Ann: Hi.", "Ben: Hi.", "Cy: Hi.")
-    reply = {"start": ["Ann"], "changes": [change(2, ["Ben"]), change(2, ["Cy"]), change(2, leaves=["Ann"])]}
-    events = await reader_of(Scripted(in_turn(reply))).abstract(Story("s", lines))
-    assert present(events) == ["Ann", "Ben Cy", "Ben Cy"]
+async def test_a_line_may_be_named_by_its_number_alone() -> None:
+    client = Scripted(in_turn({str(n): act for n, act in DONE.items()}))
+    assert await reader_of(client).abstract(STORY) == tuple(events_of(LINES, START, CHANGES))
+
+
+async def test_where_nobody_is_silent_nothing_is_asked() -> None:
+    client = Scripted(in_turn())
+    events = await reader_of(client).abstract(Story("s", ("Ann: Hi.", "Ben: Hi.", "Ann: So.")))
+    assert present(events) == ["Ann Ben"] * 3
+    assert not client.requests
+
+
+async def test_what_stage_directions_say_a_model_is_not_asked() -> None:
+    lines = ("Ann: Hi.", "[Ben joins]", "Ann: Hi Ben.", "[Ann leaves]", "Cy: At last.", "Ben: Yes.", "[Ann joins]")
+    client = Scripted(in_turn({"5": "tells"}))
+    events = await reader_of(client).abstract(Story("s", lines))
+    assert present(events) == ["Ann Cy", *["Ann Ben Cy"] * 2, *["Ben Cy"] * 3, "Ann Ben Cy"]
+    assert user(client).endswith("Asked about: 5")
 
 
 @pytest.mark.parametrize(
     ("bad", "fault"),
     [
-        ({"start": ["Zoe"], "changes": []}, "start.0: Input should be 'Ann', 'Ben', 'Cy' or 'Dee'"),
-        ({"start": START, "changes": [change(8, ["Dee"])]}, "changes.0.line: Input should be less than or equal to 7"),
-        ({"start": START, "changes": [change(0, ["Dee"])]}, "greater than or equal to 1"),
-        ({"start": START}, "changes: Field required"),
-        ({"start": START, "changes": [{"line": 2, "leaves": ["Ben"]}]}, "changes.0.joins: Field required"),
+        (REPLY | {opening(2, LINES[1]): "returns"}, "2 Ben: I must run, bye.: Input should be 'agrees'"),
+        (REPLY | {opening(6, LINES[5]): "welcomes Ben"}, "6 Ann: Hello Dee!: Input should be 'agrees'"),
+        (REPLY | {"1 Ann: What a day!": "leaves"}, "1 Ann: What a day!: Extra inputs are not permitted"),
+        ({name: act for name, act in REPLY.items() if act != "leaves"}, "2 Ben: I must run, bye.: Field required"),
     ],
 )
 async def test_what_breaks_a_rule_is_named_and_repaired(bad: Any, fault: str) -> None:
@@ -294,14 +248,12 @@ async def test_what_breaks_a_rule_is_named_and_repaired(bad: Any, fault: str) ->
     assert fault in client.requests[1].messages[3].content
 
 
-def in_part(request: ChatRequest) -> Mapping[str, Any]:
-    """The right reply to a window: its part of the changes, numbered within it, and who is there as it begins."""
-    shown = request.messages[1].content.partition("Lines:\n")[2].splitlines()
-    texts = [line.partition(" ")[2] for line in shown]
+def in_part(request: ChatRequest) -> Mapping[str, str]:
+    """The right reply to a window: its part of what is done, numbered within it."""
+    shown, _, asked = request.messages[1].content.partition("Lines:\n")[2].partition("\n\nAsked about: ")
+    texts = [line.partition(" ")[2] for line in shown.splitlines()]
     before = LINES.index(texts[0])
-    inside = {n - before: who for n, who in CHANGES.items() if 1 <= n - before <= len(texts)}
-    there = present(events_of(LINES, START, CHANGES))[before].split()
-    return {"start": there, "changes": [change(n, *who) for n, who in inside.items()]}
+    return {opening(n, texts[n - 1]): DONE[before + n] for n in map(int, asked.split(", "))}
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 6, 7, 50])
@@ -309,15 +261,19 @@ async def test_the_events_are_the_same_whatever_the_window(window: int) -> None:
     client = Scripted(lambda _step, request: json.dumps(in_part(request)))
     events = await reader_of(client, window=window).abstract(STORY)
     assert events == tuple(events_of(LINES, START, CHANGES))
-    assert len(client.requests) == -(-len(LINES) // window)
-    assert all("People: Ann, Ben, Cy, Dee\n" in user(client, n) for n in range(len(client.requests)))
+    assert len(client.requests) == len({(number - 1) // window for number in DONE})
 
 
 async def test_a_long_conversation_is_read_in_parts_of_sixty_lines() -> None:
-    client = Scripted(lambda _step, _request: json.dumps({"start": ["Ann"], "changes": []}))
-    events = await reader_of(client).abstract(Story("s", tuple(f"Ann: {n}" for n in range(121))))
-    assert [user(client, n).count("Ann: ") for n in range(3)] == [60, 60, 1]
+    lines = [f"{'Ann' if n % 4 else 'Ben'}: {n}" for n in range(121)]
+    client = Scripted(lambda _step, request: json.dumps(dict.fromkeys(asked_about(request), "tells")))
+    events = await reader_of(client).abstract(Story("s", tuple(lines)))
+    assert [len(re.findall(r"^\d+ ", user(client, n), re.MULTILINE)) for n in range(3)] == [60, 60, 1]
     assert len(lines_heard(build_global(events).final)) == 121
+
+
+def asked_about(request: ChatRequest) -> list[str]:
+    return request.messages[1].content.rpartition("Asked about: ")[2].split(", ")
 
 
 # Observability, revision, questions.

@@ -14,7 +14,7 @@ import pytest
 from flows.sweep import chosen
 from rectom.errors import SettingsError
 from rectom.results.folder import hold
-from rectom.results.sweep import FAILED, FINISHED, STOPPED, Sweep
+from rectom.results.sweep import FAILED, FINISHED, STOPPED, WAITING, Sweep
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import Ended, call, change_prompt, finish, serving, spawn
 
@@ -237,6 +237,29 @@ def test_only_some_cells_are_run(tmp_path: Path, server: FakeOpenAI) -> None:
     refused = sweep(write(tmp_path, server), "--only", "tomato")
     assert refused.status == 1
     assert "no cell is called tomato; there are fresh/small · cot · fake; " in refused.errors[-1]
+
+
+def test_the_folder_tells_of_all_cells_also_where_only_some_are_run(tmp_path: Path, server: FakeOpenAI) -> None:
+    missing = {"benchmark": "tomi", "data": str(tmp_path / "nothing")}
+    file = write(tmp_path, server, methods=["direct", "cot"], benchmarks=["fresh/small", missing])
+    folder = tmp_path / "runs" / "night"
+    for only, finished in (
+        ("fresh*cot", {"cot"}),
+        ("fresh*direct", {"direct", "cot"}),
+        ("fresh*cot", {"direct", "cot"}),
+    ):
+        ended = sweep(file, "--only", only)
+        assert (ended.status, ended.line["state"], len(ended.line["cells"])) == (0, "finished", 1)
+        kept = Sweep.read(folder)
+        assert [(cell.benchmark, cell.method) for cell in kept.cells] == [
+            ("fresh/small", "direct"),
+            ("fresh/small", "cot"),
+            ("tomi", "direct"),
+            ("tomi", "cot"),
+        ]
+        assert {cell.method for cell in kept.cells if cell.state == FINISHED} == finished
+        assert {cell.state for cell in kept.cells if cell.benchmark == "tomi"} == {WAITING}
+        assert kept.state == "partial"
 
 
 def test_nothing_is_chosen_of_nothing() -> None:

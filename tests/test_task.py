@@ -16,6 +16,7 @@ from rectom.reader.dialogue import DialogueReader, DialogueRules
 from rectom.reader.model import ModelReader
 from rectom.reader.perception import unsettled
 from rectom.reader.rules import RuleReader
+from rectom.reader.silences import acts
 from rectom.reader.story import StoryReader, StoryRules
 from rectom.reader.tomi import TomiModelReader, TomiReader
 from rectom.rules import PRESETS, Scope
@@ -179,9 +180,11 @@ async def test_the_example_of_the_storys_events_is_what_the_rules_say() -> None:
 async def test_the_example_of_the_dialogues_abstraction_is_a_reply() -> None:
     system = prompts.load("dialogue", "abstract").system
     lines = tuple(re.findall(r"^\d+ (\w+: .*)$", system, re.MULTILINE))
-    [reply] = re.findall(r"^\{\"start\".*\}$", system, re.MULTILINE)
+    [reply] = re.findall(r"^\{\"1 Ada.*\}$", system, re.MULTILINE)
+    [asked] = re.findall(r"^Asked about: (.*)$", system, re.MULTILINE)
+    assert asked == ", ".join(map(str, acts(lines)))
     world = build_global(await DialogueReader(_asker("dialogue", reply)).abstract(Story("example", lines)))
-    assert [len(state) for state in world.presence()] == [3, 3, 2, 2, 2, 4, 3, 3]
+    assert [len(state) for state in world.presence()] == [2, 2, 2, 2, 2, 3, 3, 4, 4, 4]
 
 
 def _asker(kind: str, reply: str) -> Asker:

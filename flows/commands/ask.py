@@ -21,7 +21,7 @@ from rectom import grammar
 from rectom.benchmarks import hitom
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import DataError, StoryError
-from rectom.reader.dialogue import utterance
+from rectom.reader.utterances import utterance
 from rectom.results.outcome import Trace
 from rectom.story import Question, Story
 from tasks.run import Run, running

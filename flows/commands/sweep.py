@@ -90,10 +90,11 @@ def command(
         sweeper = Sweeper(
             matrix.name,
             folder,
-            planned,
+            matrix.cells,
             shared,
             conduct,
             Bars(told, named=True),
+            others=[one for one in matrix.cells if one not in planned],
             retry=retry_failed,
             told=lambda cell: _tell(told, cell),
             debug=os.environ.get("RECTOM_DEBUG") == "1",

@@ -22,7 +22,7 @@ from rectom.benchmarks.generate import VOCABULARIES, Dice
 from rectom.chains import belief_chain
 from rectom.errors import SettingsError, StoryError
 from rectom.grammars import tomi
-from rectom.reader.dialogue import people, speakers, utterance
+from rectom.reader.utterances import people, speakers, utterance
 from rectom.story import Question, Story, Vocabulary
 from rectom.words import words_of
 

@@ -9,7 +9,7 @@ from rectom import grammar
 from rectom.chains import belief_chain
 from rectom.errors import StoryError
 from rectom.grammars import tomi
-from rectom.reader.dialogue import speakers
+from rectom.reader.utterances import speakers
 from rectom.story import Story
 from rectom.words import words_of
 

@@ -7,9 +7,8 @@ gets lost.
 
 from __future__ import annotations
 
-import re
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, Final
 
 from rectom import schemas
@@ -19,9 +18,11 @@ from rectom.events import Delta, Event, persistent, says, settle
 from rectom.facts import Fact, State, in_room, said
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.asking import Asker
-from rectom.reader.model import all_of, listed, numbered_lines
+from rectom.reader.model import all_of, numbered_lines
 from rectom.reader.rules import present
+from rectom.reader.silences import Changes, acts, comings, directed
 from rectom.reader.story import StoryReader, fields_of
+from rectom.reader.utterances import direction, people, speakers, utterance
 from rectom.rules import Rules, Scope
 from rectom.story import Story, Vocabulary
 from rectom.words import words_of
@@ -33,50 +34,18 @@ CONVERSATION: Final = "conversation"
 DIALOGUE_RULES: Final = Rules(scope=Scope.PRESENCE)
 
 #: Bump when a step by rule changes its meaning: cached stage results are found by it.
-VERSION: Final = 1
+VERSION: Final = 2
 
 NARRATOR: Final = "narrator"
 
 #: A longer conversation is read in windows of so many lines.
 _LONGEST: Final = 60
 
-_WORD: Final = r"(?![a-z])[^\W\d_][\w.'’-]*"
-_ONE: Final = rf"{_WORD}(?: (?:{_WORD}|\d+))*"
-_AND: Final = r"(?:, and |, | and | & )"
-_NAMES: Final = rf"(?P<names>{_ONE}(?:{_AND}{_ONE})*)"
-_UTTERANCE = re.compile(rf"{_NAMES}:(?:\s+(?P<words>.*))?", re.DOTALL)
-_MOVE = re.compile(rf"\[{_NAMES} (?P<verb>join|leave)s?\]")
-
-
-def utterance(line: str) -> tuple[str, str] | None:
-    """Who speaks in a line, as it says, and the words; None if it is no utterance."""
-    found = _UTTERANCE.fullmatch(line.strip())
-    return (found["names"], found["words"] or "") if found else None
-
-
-def people(names: str) -> list[str]:
-    """Those who speak together: `Ann`, `Ann & Ben`, `Ann, Ben and Cy`."""
-    return re.split(_AND, names)
-
-
-def speakers(lines: Sequence[str]) -> tuple[str, ...]:
-    """Everyone who speaks, or comes and goes by a stage direction, in the order of appearance."""
-    return tuple(dict.fromkeys(name for line in lines for name in _appearing(line)))
-
 
 def in_dialogue(lines: Sequence[str]) -> Vocabulary:
     """The names in a conversation: its speakers first, then everyone who may be meant by a capitalised word."""
     names = (*speakers(lines), *words_of(lines).characters)
     return Vocabulary(tuple(dict.fromkeys(names)), open=True)
-
-
-def _appearing(line: str) -> list[str]:
-    found = _MOVE.fullmatch(line.strip()) or _UTTERANCE.fullmatch(line.strip())
-    return people(found["names"]) if found else []
-
-
-#: Who joins and who leaves, by the line, from 1, at which it happens.
-Changes = Mapping[int, tuple[Sequence[str], Sequence[str]]]
 
 
 def events_of(lines: Sequence[str], start: Sequence[str], changes: Changes) -> list[Event]:
@@ -100,7 +69,7 @@ def events_of(lines: Sequence[str], start: Sequence[str], changes: Changes) -> l
 def _event(
     number: int, line: str, spoken: tuple[str, str] | None, joined: Sequence[Fact], left: Sequence[Fact]
 ) -> Event:
-    if _MOVE.fullmatch(line.strip()):
+    if direction(line):
         return persistent(joined, left)
     speaker, words = spoken or (NARRATOR, line)
     fact = said(speaker, number, words)
@@ -122,15 +91,10 @@ class DialogueRules:
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
         """Line 1: by stage directions. Raises StoryError where there are none."""
-        moves = {n: _MOVE.fullmatch(line.strip()) for n, line in enumerate(story.lines, 1)}
-        if not any(moves.values()):
+        done = directed(story.lines)
+        if not done:
             raise StoryError("no stage directions say who joins and leaves: give --model, or --reader abstract=model")
-        changes = {
-            number: (people(move["names"]), []) if move["verb"] == "join" else ([], people(move["names"]))
-            for number, move in moves.items()
-            if move
-        }
-        return settle(events_of(story.lines, _at_start(story.lines, changes), changes))
+        return _read(story.lines, done)
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         """Line 3: those whose belief the question asks for."""
@@ -153,11 +117,8 @@ class DialogueRules:
         raise StepFailure("answer", "no rule tells what utterances mean: give --reader answer=model")
 
 
-def _at_start(lines: Sequence[str], changes: Changes) -> list[str]:
-    """Those whose first appearance is not that they join."""
-    appearing = reversed(list(enumerate(map(_appearing, lines), 1)))
-    first = {name: number for number, names in appearing for name in names}
-    return [name for name in speakers(lines) if name not in changes.get(first[name], ([], []))[0]]
+def _read(lines: Sequence[str], done: Mapping[int, str]) -> tuple[Event, ...]:
+    return settle(events_of(lines, *comings(lines, done)))
 
 
 def hearing_of(source: Perspective, character: str, rules: Rules) -> Observability:
@@ -183,34 +144,33 @@ class DialogueReader(StoryReader):
         if step == "revise":
             return fields_of("dialogue", VERSION, step, self.rules)
         asked = self._asker.fields("observe_states" if step == "observe" else step)
-        return {**asked, "window": self._window or _LONGEST} if step == "abstract" else asked
+        read = {"window": self._window or _LONGEST, "silences": VERSION} if step == "abstract" else {}
+        return {**asked, **read}
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         """Line 3. In a conversation nobody thinks about himself through others: the first mention counts."""
         return tuple(dict.fromkeys(await super().chain(question, words)))
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
-        """Line 1: one call a window; a window's changes are numbered within it, and joined into one sequence."""
-        people = speakers(story.lines)
-        windows = self._windows(story.lines)
-        parts = await all_of(*(self._comings(lines, people) for lines in windows))
-        starts = accumulate((len(lines) for lines in windows), initial=0)
-        changes = {
-            start + n: change for start, (_, part) in zip(starts, parts, strict=False) for n, change in part.items()
-        }
-        return settle(events_of(story.lines, parts[0][0], changes))
+        """Line 1: one call a window, on the lines in it that may show that somebody comes or goes."""
+        lines, open_to = story.lines, acts(story.lines)
+        starts = range(0, len(lines), self._window or _LONGEST)
+        parts = await all_of(*(self._acts(lines, start, open_to) for start in starts))
+        return _read(lines, dict(ChainMap(directed(lines), *parts)))
 
-    def _windows(self, lines: Sequence[str]) -> list[Sequence[str]]:
-        size = self._window or _LONGEST
-        return [lines[start : start + size] for start in range(0, len(lines), size)]
-
-    async def _comings(self, lines: Sequence[str], people: Sequence[str]) -> tuple[list[str], Changes]:
+    async def _acts(self, lines: Sequence[str], start: int, open_to: Mapping[int, Sequence[str]]) -> Mapping[int, str]:
+        """What the lines of a window do. They are numbered within it, so that equal windows are one call."""
+        shown = lines[start : start + (self._window or _LONGEST)]
+        asked = {n: open_to[start + n] for n in range(1, len(shown) + 1) if start + n in open_to}
+        if not asked:
+            return {}
+        names = {n: schemas.opening(n, shown[n - 1]) for n in asked}
         return await self._asker.ask(
             "abstract",
-            schemas.comings(people, len(lines)),
-            lambda reply: (reply.start, _by_line(reply.changes)),
-            characters=listed(people),
-            lines=numbered_lines(lines),
+            schemas.acts({names[n]: allowed for n, allowed in asked.items()}),
+            lambda reply: {start + n: reply.model_dump()[name] for n, name in names.items()},
+            lines=numbered_lines(shown),
+            asked=", ".join(map(str, asked)),
         )
 
     async def observability(self, source: Perspective, character: str) -> Observability:
@@ -226,16 +186,6 @@ class DialogueReader(StoryReader):
         """Lines 5 and 13, from the utterances that the state holds, in their words."""
         heard = [fact for fact in state if fact.predicate == "said"]
         return await self._choose(question, _in_words(heard) or "none", choices)
-
-
-def _by_line(changes: Iterable[Any]) -> Changes:
-    """The changes of a reply; a line may have several entries."""
-    found: dict[int, tuple[list[str], list[str]]] = {}
-    for change in changes:
-        joins, leaves = found.setdefault(change.line, ([], []))
-        joins.extend(change.joins)
-        leaves.extend(change.leaves)
-    return found
 
 
 def _in_words(heard: Iterable[Fact]) -> str:

@@ -16,10 +16,11 @@ from rectom.history import History
 from rectom.perspective import Hearing, Observability, Perspective, build_global, equation_1
 from rectom.reader.asking import noted, recording
 from rectom.reader.base import STEPS, Reader, SharedReader
-from rectom.reader.dialogue import events_of, in_dialogue, utterance
+from rectom.reader.dialogue import events_of, in_dialogue
 from rectom.reader.either import EitherReader
 from rectom.reader.histories import Historian
 from rectom.reader.updating import ModelUpdater
+from rectom.reader.utterances import utterance
 from rectom.rules import Rules
 from rectom.story import Story, Vocabulary
 
