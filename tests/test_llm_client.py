@@ -152,6 +152,16 @@ async def test_the_queue_is_first_come_first_served() -> None:
     assert [seen.body["messages"][0]["content"] for seen in server.requests] == [str(i) for i in range(20)]
 
 
+async def test_a_conversation_goes_on_before_others_begin() -> None:
+    def answered(text: str) -> ChatRequest:
+        begun = ask(text)
+        return replace(begun, messages=(*begun.messages, Message("assistant", "He."), Message("user", "Who else?")))
+
+    async with FaultServer() as server, ChatClient(server.url, None, limits=Limits(1)) as client:
+        await asyncio.gather(*map(client.ask, [ask("0"), ask("1"), answered("2"), ask("3"), answered("4")]))
+    assert [seen.body["messages"][0]["content"] for seen in server.requests] == ["0", "2", "4", "1", "3"]
+
+
 async def test_time_in_the_queue_counts_toward_no_timeout() -> None:
     timeouts = Timeouts(connect=0.6, first_byte=0.6, between_bytes=0.6, total=0.6)
     async with (

@@ -52,6 +52,23 @@ def test_it_starts_at_the_full_concurrency_first_come_first_served() -> None:
     run(main())
 
 
+def test_those_that_go_ahead_do_so_in_their_own_order() -> None:
+    async def main() -> None:
+        limits, entered = Limits(1), ""
+
+        async def ask(name: str, ahead: bool) -> None:
+            nonlocal entered
+            place = await limits.enter(limits.turn(ME, ahead=ahead))
+            entered += name
+            await asyncio.sleep(1)
+            limits.leave(place)
+
+        await asyncio.gather(*(ask(name, name.isupper()) for name in "abAcBd"))
+        assert entered == "aABbcd"
+
+    run(main())
+
+
 @pytest.mark.parametrize(("refused", "order"), [(False, "abcbdb"), (True, "abcdbb")])
 def test_whoever_comes_back_keeps_its_turn_unless_there_was_no_room_for_it(refused: bool, order: str) -> None:
     async def main() -> None:

@@ -179,7 +179,8 @@ class ChatClient:
 
     async def _fly(self, request: ChatRequest, fresh: bool, flight: Flight) -> Reply:
         length = sum(len(message.content) for message in request.messages)
-        turn = self._limits.turn(self, length, request.sampling.max_tokens)
+        # While the server still has the conversation so far at hand.
+        turn = self._limits.turn(self, length, request.sampling.max_tokens, ahead=request.goes_on)
         try:
             return await self._fetch(request, Trip(flight, turn, Patience(self._retry), fresh))
         except RectomError as error:

@@ -17,6 +17,9 @@ from rectom.llm.reply import Usage
 _SHORTEST_REST, _LONGEST_REST, _REST_SHARE = 0.25, 5.0, 0.1
 _LATEST = 20.0
 
+#: What sets the numbers of those that go ahead below all others.
+_AHEAD = 1 << 60
+
 
 @dataclass(eq=False, slots=True)
 class Turn:
@@ -46,7 +49,8 @@ Waiter = tuple[int, asyncio.Future[Place], Turn]
 
 
 class Limits:
-    """One gate for all requests, first come, first served. Clients that share it share all of it.
+    """One gate for all requests, first come, first served, but for those that go ahead. Clients that share it share all
+    of it.
 
     `concurrency` is the largest number of requests in flight: where the gate starts and where it returns to.
     While a server is overloaded an `adaptive` gate lets fewer through, at least 1; see `Congestion`. Nothing is
@@ -94,9 +98,9 @@ class Limits:
         """How many may be in flight at present."""
         return self._congestion.limit
 
-    def turn(self, owner: object, length: int = 0, max_tokens: int | None = None) -> Turn:
-        """A new position at the end of the queue."""
-        return Turn(owner, next(self._numbers), length, max_tokens)
+    def turn(self, owner: object, length: int = 0, max_tokens: int | None = None, *, ahead: bool = False) -> Turn:
+        """A new position at the end of the queue, or `ahead` of all that are not."""
+        return Turn(owner, next(self._numbers) - ahead * _AHEAD, length, max_tokens)
 
     async def enter(self, turn: Turn) -> Place:
         """Wait for a place. The wait counts toward no time-out. Raises the error with which `dismiss` ends it."""

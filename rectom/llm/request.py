@@ -92,6 +92,11 @@ class ChatRequest:
     schema_name: str | None = None
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it goes on with a conversation in which the model has spoken."""
+        return any(message.role == "assistant" for message in self.messages)
+
     def fields(self) -> dict[str, object]:
         """Everything that the reply depends on, by name: what the key is made of and what a miss is explained
         by.
