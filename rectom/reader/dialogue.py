@@ -7,7 +7,6 @@ gets lost.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -155,8 +154,10 @@ class DialogueReader(StoryReader):
         """Line 1: one call a window, on the lines in it that may show that somebody comes or goes."""
         lines, open_to = story.lines, acts(story.lines)
         starts = range(0, len(lines), self._window or _LONGEST)
-        parts = await all_of(*(self._acts(lines, start, open_to) for start in starts))
-        return _read(lines, dict(ChainMap(directed(lines), *parts)))
+        done = directed(lines)
+        for part in await all_of(*(self._acts(lines, start, open_to) for start in starts)):
+            done.update(part)
+        return _read(lines, done)
 
     async def _acts(self, lines: Sequence[str], start: int, open_to: Mapping[int, Sequence[str]]) -> Mapping[int, str]:
         """What the lines of a window do. They are numbered within it, so that equal windows are one call."""
