@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import fsum
 from typing import Any
 
 from rectom.llm.budget import Budget
@@ -117,9 +118,17 @@ def steps_of(runs: Sequence[Run]) -> dict[str, StepCost]:
         groups.setdefault(call["step"], []).append(call)
     tokens = ("prompt", "completion", "reasoning", "cached")
     return {
-        step: StepCost(len(calls), _sum(calls, "repair"), *(_sum(calls, name) for name in tokens))
+        step: StepCost(len(calls), _sum(calls, "repair"), **_sums(calls, tokens), latency_s=_seconds(calls))
         for step, calls in groups.items()
     }
+
+
+def _sums(calls: Calls, names: Iterable[str]) -> dict[str, int]:
+    return {name: _sum(calls, name) for name in names}
+
+
+def _seconds(calls: Calls) -> float:
+    return round(fsum(call["latency_s"] for call in calls), 3)
 
 
 def money_of(cost: Cost, stats: Stats, budget: Budget) -> Money:

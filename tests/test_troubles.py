@@ -3,8 +3,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from rectom.results.folder import RunFolder
 from rectom.results.grid import Grid, read
 from rectom.results.sheet import Sheet
+from rectom.results.summary import Cost
 from rectom.results.troubles import failures_sheet, faults_sheet, runs_sheet
 from tests.reported import cell, failed, outcome, write, write_sweep
 
@@ -66,11 +68,18 @@ def test_where_nothing_went_wrong_there_is_no_table(tmp_path: Path) -> None:
 
 
 def test_every_run_is_listed_and_what_is_not_there_says_why(tmp_path: Path) -> None:
-    rows = texts(runs_sheet(grid(tmp_path), tmp_path / "night"))
+    grid(tmp_path)
+    spent = Cost(sent=19, cached=1, prompt=700, completion=200)
+    steps = {"abstract": {"latency_s": 3600.4}, "answer": {"latency_s": 64.8}, "older": {}}
+    run = RunFolder(tmp_path / "a+b")
+    told = run.manifest()
+    told["summary"] |= {"calls": spent.calls(), "tokens": spent.tokens()}
+    run.write_manifest({**told, "steps": steps})
+    rows = texts(runs_sheet(read(["night"], tmp_path), tmp_path / "night"))
     assert rows == [
-        ("hitom/400", "gpt-5.4", "RecToM", "a+b", "15", "40.00", "3", "15,000"),
-        ("hitom/400", "gpt-5.4", "CoT", "cot", "15", "100.00", "0", "15,000"),
-        ("hitom/400", "gpt-5.4", "SimToM", "failed: no server", "–", "–", "–", "–"),
+        ("hitom/400", "gpt-5.4", "RecToM", "a+b", "15", "40.00", "3", "20", "900", "15,000", "1:01:05"),
+        ("hitom/400", "gpt-5.4", "CoT", "cot", "15", "100.00", "0", "4", "0", "15,000", "–"),
+        ("hitom/400", "gpt-5.4", "SimToM", "failed: no server", *["–"] * 7),
     ]
 
 

@@ -53,7 +53,8 @@ class Paid:
 
     `calls` are the different calls. `billed` are the tokens that all sessions of the run paid for, None if one of them
     was killed before it could tell. `whole` is the price of all different replies, whenever they were paid, `money`
-    that of the billed tokens; None is unknown, which is not 0.
+    that of the billed tokens; None is unknown, which is not 0. `tokens` are those of the different calls, and
+    `latency_s` the seconds that their replies took, one after the other; None where an older run does not tell.
     """
 
     calls: int
@@ -61,6 +62,8 @@ class Paid:
     whole: Decimal | None = None
     money: Decimal | None = None
     currency: str = ""
+    tokens: int = 0
+    latency_s: float | None = None
 
     def to_json(self) -> dict[str, int | str | None]:
         """As JSON; amounts as text, so that no digit is lost."""
@@ -121,6 +124,8 @@ class _Calls(BaseModel):
 
 class _Tokens(BaseModel):
     billed: int
+    prompt: int = 0
+    completion: int = 0
 
 
 class _Summary(BaseModel):
@@ -136,6 +141,10 @@ class _Money(BaseModel):
     currency: str | None = None
 
 
+class _Step(BaseModel):
+    latency_s: float | None = None
+
+
 class _Session(BaseModel):
     prompt: int | None = None
     completion: int | None = None
@@ -146,6 +155,7 @@ class _Manifest(BaseModel):
     summary: _Summary
     money: _Money = Field(default_factory=_Money)
     sessions: list[_Session] = []
+    steps: dict[str, _Step] = {}
 
 
 class _Row(BaseModel):
@@ -257,4 +267,11 @@ def _paid(told: _Manifest) -> Paid:
         money.whole,
         money.billed if billed == last else None,
         money.currency or "",
+        summary.tokens.prompt + summary.tokens.completion,
+        _latency(told.steps.values()),
     )
+
+
+def _latency(steps: Iterable[_Step]) -> float | None:
+    told = [step.latency_s for step in steps if step.latency_s is not None]
+    return fsum(told) if told else None

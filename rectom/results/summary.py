@@ -73,7 +73,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """What one step of a run came to: different calls, how many of them repaired a bad reply, and tokens."""
+    """What one step of a run came to: different calls, how many of them repaired a bad reply, tokens, and the seconds
+    that the replies took, one after the other.
+    """
 
     calls: int = 0
     repairs: int = 0
@@ -81,8 +83,9 @@ class StepCost:
     completion: int = 0
     reasoning: int = 0
     cached: int = 0
+    latency_s: float = 0.0
 
-    def to_json(self) -> dict[str, int]:
+    def to_json(self) -> dict[str, float]:
         """As JSON."""
         return asdict(self)
 

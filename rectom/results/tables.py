@@ -19,7 +19,7 @@ GROUPS_HEADER = ("kind of question", *HEADER[1:])
 OFFICIAL_HEADER = ("official measure", "questions", "value")
 
 #: The columns of the costs by step: `StepCost`'s fields.
-STEPS_HEADER = ("step", "calls", "repairs", "prompt", "completion", "reasoning", "cached")
+STEPS_HEADER = ("step", "calls", "repairs", "prompt", "completion", "reasoning", "cached", "latency_s")
 
 Row = tuple[str, int, int, str, str]
 

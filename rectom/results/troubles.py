@@ -13,8 +13,14 @@ from rectom.results.attribution import FAULTS
 from rectom.results.finished import Answered, Finished
 from rectom.results.grid import Filled, Grid
 from rectom.results.sheet import Column, Row, Sheet, Value
-from rectom.results.values import accuracy, count
+from rectom.results.values import accuracy, count, duration, many
 from rectom.results.wording import line_name
+
+_RUNS_NOTES = (
+    "Calls and Tokens (prompts and replies) are those of different calls, whenever they were paid; Alone is what the "
+    "tokens would be if questions shared nothing. Time is what the replies took, one after the other: with many in "
+    "flight a run takes less.",
+)
 
 #: Wrong answers of which nothing tells where they went wrong.
 _UNKNOWN = "not known"
@@ -22,14 +28,15 @@ _UNKNOWN = "not known"
 
 def runs_sheet(grid: Grid, out: Path) -> Sheet:
     """Every run with its cell; `out` is the folder of the report, from which the links lead to the runs' pages."""
-    columns = (Column("Run"), Column("Questions"), Column("Accuracy"), Column("Failed answers"), Column("Tokens"))
+    named = ("Run", "Questions", "Accuracy", "Failed answers", "Calls", "Tokens", "Alone", "Time")
     rows = [
         Row((cell.labels.benchmark, cell.labels.model, line_name(cell.labels.line)), values)
         for name in grid.benchmarks
         for cell in grid.of(name)
         for values in _run_values(cell, out)
     ]
-    return Sheet("runs", "The runs", ("Benchmark", "Model", "Method"), columns, tuple(rows))
+    heads = ("Benchmark", "Model", "Method")
+    return Sheet("runs", "The runs", heads, tuple(map(Column, named)), tuple(rows), _RUNS_NOTES)
 
 
 def failures_sheet(grid: Grid) -> Sheet | None:
@@ -90,15 +97,18 @@ def _linked(cases: int, page: str, chosen: dict[str, str]) -> Value:
 def _run_values(cell: Filled, out: Path) -> Iterator[tuple[Value, ...]]:
     for one in cell.tried:
         if one.run is None:
-            yield Value(one.why), *[Value()] * 4
+            yield Value(one.why), *[Value()] * 7
             continue
-        tokens = sum(question.tokens * question.tries for question in one.run.questions)
+        alone, paid = sum(question.tokens * question.tries for question in one.run.questions), one.run.paid
         yield (
             Value(one.run.name, link=_page(one.folder, out)),
             count(len(one.run.questions)),
             accuracy(one.run.questions),
             count(sum(question.failed for question in one.run.questions)),
-            Value(f"{tokens:,.0f}", tokens),
+            many(paid.calls),
+            many(paid.tokens),
+            many(alone),
+            duration(paid.latency_s),
         )
 
 

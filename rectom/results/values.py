@@ -43,6 +43,19 @@ def count(number: int) -> Value:
     return Value(str(number), number)
 
 
+def many(number: float) -> Value:
+    """A large number of things: `458,743`."""
+    return Value(f"{number:,.0f}", number)
+
+
+def duration(seconds: float | None) -> Value:
+    """Seconds as `1:07:45`, hours, minutes and seconds; the number in the cell is that of seconds."""
+    if seconds is None:
+        return Value()
+    minutes, rest = divmod(round(seconds), 60)
+    return Value(f"{minutes // 60}:{minutes % 60:02}:{rest:02}", seconds)
+
+
 def official(cell: Filled) -> Value:
     """The official measure over all questions of a cell, as its runs' tables tell it: the mean of theirs."""
     found = [measure[1] for _, folder in cell.finished if (measure := official_of(folder))]
