@@ -6,7 +6,7 @@ import asyncio
 import fnmatch
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,8 +32,8 @@ _LOOK_S: Final = 2.0
 class Sweeper:
     """Runs the cells of a sweep, and keeps what becomes of each in the sweep's folder.
 
-    `others` are cells of the file that are left alone: the folder goes on telling how far they are. `conduct` brings a
-    cell through its stages, `showing` tells of its progress. `told` is called after each change.
+    `others` names cells of the file that are left alone: the folder goes on telling how far they are. `conduct` brings
+    a cell through its stages, `showing` tells of its progress. `told` is called after each change.
     Cells whose run is finished, by this code and over these data, are not done again, unless questions of theirs failed
     and `retry` says that those are asked again.
     """
@@ -44,7 +44,7 @@ class Sweeper:
     shared: Shared
     conduct: Conduct
     showing: Showing
-    others: Collection[Planned] = ()
+    others: Set[str] = frozenset()
     retry: bool = False
     told: Callable[[Cell], None] = lambda _: None
     debug: bool = False
@@ -58,7 +58,7 @@ class Sweeper:
 
     @property
     def _chosen(self) -> list[Planned]:
-        return [planned for planned in self.planned if planned not in self.others]
+        return [planned for planned in self.planned if planned.cell.name not in self.others]
 
     async def run(self, at_once: int) -> Sweep:
         """Do every cell, `at_once` together, those of higher priority first. One that fails stops no other."""
@@ -80,7 +80,7 @@ class Sweeper:
     def _found(self, planned: Planned) -> Cell:
         """A cell as it stands before anything is done; one that is left alone is finished, or waits."""
         cell = self._placed(planned)
-        if planned not in self.others:
+        if cell.name not in self.others:
             return cell
         return replace(cell, state=FINISHED if cell.state == WAITING and self._is_done(planned, cell) else WAITING)
 

@@ -192,7 +192,10 @@ def opening(number: int, line: str) -> str:
 
 def chain(mentions: Sequence[str]) -> ReplyModel:
     """`{"chain": [...]}`: C(q), of the characters that the question mentions, at most as many."""
-    return create_model("Chain", __base__=Strict, chain=_list_of(one_of(mentions), most=len(mentions)))
+    mention: Any = one_of(mentions)  # made at run time: a type checker cannot follow, pydantic can
+    return create_model(
+        "Chain", __base__=Strict, chain=(Annotated[list[mention], Field(max_length=len(mentions))], ...)
+    )
 
 
 def numbered(allowed: Mapping[int, Sequence[str]]) -> ReplyModel:
@@ -227,11 +230,6 @@ def answer(facts: Iterable[str], choices: Sequence[str]) -> ReplyModel:
 def choice(letters: Sequence[str]) -> ReplyModel:
     """`{"reason", "answer"}`: why, in a sentence, and the letter of the option."""
     return create_model("Answer", __base__=Strict, reason=(str, ...), answer=(one_of(letters), ...))
-
-
-def _list_of(entry: Any, least: int | None = None, most: int | None = None) -> Any:
-    """The definition of a field that holds a list. Built at run time: a type checker cannot follow, pydantic can."""
-    return Annotated[list[entry], Field(min_length=least, max_length=most)], ...
 
 
 def json_schema(model: ReplyModel) -> dict[str, Any]:

@@ -8,16 +8,7 @@ from hypothesis import strategies as st
 
 from rectom.reader.silences import MATTER, Silence, acts, comings, directed, silences
 from rectom.reader.utterances import appearing, speakers
-
-LINES = (
-    "Ann: What a day!",
-    "Ben: I must run, bye.",
-    "Ann: Now we are two, Cy.",
-    "Cy: So we are.",
-    "Ben: Back again!",
-    "Ann: Hello Dee!",
-    "Dee: Hello all.",
-)
+from tests.test_reader_dialogue import LINES
 
 WHO = ("Ann", "Ben", "Cy", "Dr. Dee")
 CONVERSATIONS = st.lists(

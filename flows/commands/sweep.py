@@ -94,7 +94,7 @@ def command(
             shared,
             conduct,
             Bars(told, named=True),
-            others=[one for one in matrix.cells if one not in planned],
+            others={one.cell.name for one in matrix.cells} - {one.cell.name for one in planned},
             retry=retry_failed,
             told=lambda cell: _tell(told, cell),
             debug=os.environ.get("RECTOM_DEBUG") == "1",

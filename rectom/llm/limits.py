@@ -100,7 +100,7 @@ class Limits:
 
     def turn(self, owner: object, length: int = 0, max_tokens: int | None = None, *, ahead: bool = False) -> Turn:
         """A new position at the end of the queue, or `ahead` of all that are not."""
-        return Turn(owner, next(self._numbers) - ahead * _AHEAD, length, max_tokens)
+        return Turn(owner, next(self._numbers) - (_AHEAD if ahead else 0), length, max_tokens)
 
     async def enter(self, turn: Turn) -> Place:
         """Wait for a place. The wait counts toward no time-out. Raises the error with which `dismiss` ends it."""

@@ -2,7 +2,8 @@
 
 Whoever speaks is there. What is open is where somebody is silent for a while, and it shows in the words before and
 after, or in what the others say of him: a goodbye, a greeting, that he is missed. Each such utterance is a question of
-its own with few answers, which small models get right more often than they list comings and goings.
+its own with few answers, which small models get right more often than they list comings and goings. An utterance does
+one thing: who comes and goes with the same words is not told of, nor is who leaves unseen and is never spoken of.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def silences(lines: Sequence[str]) -> Iterator[Silence]:
     for who in speakers(lines):
         spoken = [number for number, line in enumerate(lines, 1) if who in appearing(line)]
         for last, after in zip([0, *spoken], [*spoken, len(lines) + 1], strict=True):
-            directed = any(direction(lines[n - 1]) for n in (last, after) if 0 < n <= len(lines))
-            if after - last > SHORTEST and not directed:
+            settled = any(direction(lines[n - 1]) for n in (last, after) if 0 < n <= len(lines))
+            if after - last > SHORTEST and not settled:
                 yield Silence(who, last, after)
 
 
