@@ -25,21 +25,21 @@ is the model, method or benchmark alone.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import click
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from flows.commands.run import command as run
 from flows.local import LOCAL
 from flows.options import settings_from
 from flows.settings import MODEL, OFF, Settings
+from rectom.declared import read_toml, validate
 from rectom.errors import RectomError, SettingsError
 from rectom.results.sweep import Cell
 
@@ -50,8 +50,6 @@ _OF_THE_SWEEP: Final = frozenset({"name", "runs", "cache", "plain", "json", "see
 _OPTIONS: Final = {
     name.removeprefix("--"): option for option in run.params if isinstance(option, click.Option) for name in option.opts
 }
-
-T = TypeVar("T", bound=BaseModel)
 
 
 class _Entry(BaseModel):
@@ -137,7 +135,7 @@ def read(
 
     Raises SettingsError that names the field or the cell, if one is wrong.
     """
-    told = _validated(_File, {**_parsed(file), **({"models": [*models]} if models else {})}, file)
+    told = validate(_File, {**read_toml(file), **({"models": [*models]} if models else {})}, str(file))
     cells = tuple(_cells(told, file, cache, runs, more or {}))
     if not cells:
         raise SettingsError(f"{file}: no cell is left; skip fewer")
@@ -234,26 +232,6 @@ def _settings(file: Path, cell: Cell, command: Sequence[str], cache: Path, runs:
     except RectomError as error:
         raise SettingsError(f"{file}: {cell.name}: {error}") from None
     return replace(settings, cache=cache, runs=runs)
-
-
-def _parsed(file: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise SettingsError(f"cannot read {file}: {why}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{file} is not TOML: {error}") from None
-
-
-def _validated(model: type[T], data: Mapping[str, Any], file: Path) -> T:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        words = "Input should be a table" if fault["type"] == "model_type" else fault["msg"]
-        raise SettingsError(f"{file}: {place}: {words}") from None
 
 
 def _doubled(names: Sequence[str]) -> str | None:

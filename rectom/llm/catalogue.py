@@ -27,21 +27,18 @@ Other tables are weights to download, for models that are served on this machine
 from __future__ import annotations
 
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from rectom.errors import SettingsError
+from rectom.declared import parse, read_toml, validate
 from rectom.llm.prices import Prices
 from rectom.llm.request import Sampling, Structured
 
 FILE = "models.toml"
-
-T = TypeVar("T", bound=BaseModel)
 
 
 class _Strict(BaseModel):
@@ -124,10 +121,11 @@ def weights(folder: Path | None = None) -> dict[str, Weights]:
 
 def _files(folder: Path | None) -> Iterator[_File]:
     """What the files declare, the later ones over the earlier."""
-    yield _read(resources.files("rectom.llm").joinpath(FILE).read_text("utf-8"), "the models of RecToM")
+    own, where = resources.files("rectom.llm").joinpath(FILE).read_text("utf-8"), "the models of RecToM"
+    yield validate(_File, parse(own, where), where)
     for path in (config_folder() / FILE, (folder or Path()) / FILE):
         if path.is_file():
-            yield _read(_text(path), str(path))
+            yield validate(_File, read_toml(path), str(path))
 
 
 def config_folder() -> Path:
@@ -137,31 +135,4 @@ def config_folder() -> Path:
 
 def read_prices(file: Path) -> dict[str, Prices]:
     """A price file: `[prices."identity"]` tables. Raises SettingsError that names the field, if one is wrong."""
-    return _validated(_Prices, _parsed(_text(file), str(file)), str(file)).prices
-
-
-def _read(text: str, where: str) -> _File:
-    return _validated(_File, _parsed(text, where), where)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise SettingsError(f"cannot read {file}: {why}") from None
-
-
-def _parsed(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{where} is not TOML: {error}") from None
-
-
-def _validated(model: type[T], data: Mapping[str, Any], where: str) -> T:
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise SettingsError(f"{where}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+    return validate(_Prices, read_toml(file), str(file)).prices

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from rectom.declared import parse, read_toml, validate
+from rectom.errors import SettingsError
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    price: float
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str = ""
+    inner: dict[str, Inner] = {}
+
+
+def test_a_file_is_read_as_its_model(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text('name = "é"\n[inner.a]\nprice = 2\n', "utf-8")
+    assert validate(Outer, read_toml(file), str(file)) == Outer(name="é", inner={"a": Inner(price=2.0)})
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        (None, "No such file or directory"),
+        (b"\xff\xfe", "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(tmp_path: Path, data: bytes | None, fault: str) -> None:
+    file = tmp_path / "a.toml"
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(SettingsError) as refused:
+        read_toml(file)
+    assert str(refused.value) == f"cannot read {file}: {fault}"
+
+
+def test_what_is_no_toml_names_its_place() -> None:
+    with pytest.raises(SettingsError, match=r"^here is not TOML: .*line 2"):
+        parse("a = 1\nb\nc = 2", "here")
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ({"inner": {"a": {"price": "much"}}}, "here: inner.a.price: Input should be a valid number"),
+        ({"nam": "a"}, "here: nam: Extra inputs are not permitted"),
+        ({"inner": {"a": 3}}, "here: inner.a: Input should be a table"),
+    ],
+)
+def test_the_first_wrong_field_is_named(data: dict[str, Any], fault: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        validate(Outer, data, "here")
+    assert str(refused.value).startswith(fault)
