@@ -15,7 +15,7 @@ from typing import IO, Any
 import orjson
 
 from cache.disk import VALUE_LIMIT
-from cache.entry import KINDS, Entry, fits, is_key
+from cache.entry import KINDS, REQUEST, Entry, Value, fits, is_key
 from cache.errors import ArchiveError
 from cache.files import replacing
 from cache.keys import encode
@@ -38,18 +38,26 @@ class Imported:
     refused: int = 0
 
 
-def export(store: Store, file: Path, kinds: Iterable[str] = ("reply",), keys: Collection[str] | None = None) -> int:
+def export(
+    store: Store,
+    file: Path,
+    kinds: Iterable[str] = ("reply",),
+    keys: Collection[str] | None = None,
+    *,
+    requests: bool = True,
+) -> int:
     """Write the entries of ``kinds`` to ``file``, readable by its owner only, and return their number.
 
     Damaged entries are left out (and noted by the store), and those whose keys are not among ``keys``, if any are
-    given. The same entries give the same bytes.
+    given. Without ``requests`` replies are written alone, not with what was asked. The same entries give the same
+    bytes.
 
     Raises:
         ArchiveError: ``file`` cannot be written; it is then as it was.
 
     """
     entries = (
-        Entry(kind, key, value)
+        Entry(kind, key, value if requests else _bare(value))
         for kind in kinds
         for key, value in store.iterate(kind)
         if value is not None and (keys is None or key in keys)
@@ -81,6 +89,11 @@ def import_(store: Store, file: Path, ratio: int = RATIO) -> Imported:
             return _store(store, _read(raw, file, ratio))
     except OSError as error:
         raise ArchiveError(f"the archive {file} cannot be read ({error.strerror or error})") from error
+
+
+def _bare(value: Value) -> Value:
+    """A value without its request: it is found under the same key, which no longer vouches for it."""
+    return {name: field for name, field in value.items() if name != REQUEST}
 
 
 def _write(packed: gzip.GzipFile, entries: Iterable[Entry]) -> int:

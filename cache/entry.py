@@ -10,6 +10,9 @@ Value = dict[str, Any]
 KINDS = ("reply", "stage", "latest")
 """A model's reply, the result of a stage, and what was last computed for a stage and its item."""
 
+REQUEST = "request"
+"""The field of a reply that holds what was asked."""
+
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -45,7 +48,7 @@ def fits(entry: Entry) -> bool:
 
     True for the other kinds, and for a reply that does not carry its request.
     """
-    request = entry.value.get("request")
+    request = entry.value.get(REQUEST)
     if entry.kind != "reply" or not isinstance(request, dict):
         return True
     try:

@@ -60,6 +60,15 @@ def test_round_trip(store: Store, fresh: Store, tmp_path: Path) -> None:
     assert import_(fresh, file) == Imported(present=150)
 
 
+def test_replies_travel_without_what_was_asked(store: Store, fresh: Store, tmp_path: Path) -> None:
+    file = tmp_path / "bare"
+    assert export(store, file, requests=False) == 150
+    assert b"question 7" not in gzip.decompress(file.read_bytes())
+    assert import_(fresh, file) == Imported(added=150)
+    assert fresh.get("reply", reply(7).key) == {"text": reply(7).value["text"], "outcome": "ok"}
+    assert not verify(fresh)
+
+
 def test_all_kinds_and_the_same_bytes(store: Store, fresh: Store, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     assert export(store, one, ("reply", "stage", "latest")) == 151

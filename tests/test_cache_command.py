@@ -119,6 +119,16 @@ def test_the_replies_of_one_run_travel_alone(lab: Lab, tmp_path: Path) -> None:
     assert "there is no run or sweep other" in care(lab, "export", archive, "--run", "other", "--runs", lab.runs).err
 
 
+def test_replies_travel_without_what_was_asked(lab: Lab, tmp_path: Path) -> None:
+    archive, whole, there = tmp_path / "bare.gz", tmp_path / "whole.gz", tmp_path / "there"
+    care(lab, "export", archive, "--bare")
+    care(lab, "export", whole)
+    assert archive.stat().st_size < whole.stat().st_size / 2
+    care(lab, "import", archive, folder=there)
+    assert not lab.asked_by(lambda: lab.run(cache=there))
+    assert "--bare takes replies alone" in care(lab, "export", archive, "--bare", "--stages").err
+
+
 def test_stage_results_travel_when_asked_for(lab: Lab, tmp_path: Path) -> None:
     archive, there = tmp_path / "all.gz", tmp_path / "there"
     care(lab, "export", archive, "--stages")

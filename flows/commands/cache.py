@@ -93,16 +93,18 @@ def _confirmed() -> bool:
 @click.option("--stages", is_flag=True, help="Stage results as well.")
 @click.option("--run", "names", multiple=True, help="Only the replies of this run or sweep; repeatable.")
 @click.option("--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), help="Where runs are.")
-def export(folder: Path | None, file: Path, stages: bool, names: tuple[str, ...], place: Path) -> None:
+@click.option("--bare", is_flag=True, help="Without what was asked: a benchmark's texts may not be yours to pass on.")
+def export(folder: Path | None, file: Path, stages: bool, names: tuple[str, ...], place: Path, bare: bool) -> None:
     """Write the replies to an archive, for another machine or a colleague.
 
     With --run, whoever takes in the archive repeats those runs, and nothing is sent.
     """
-    if stages and names:
-        raise click.UsageError("--run takes replies alone, from which stages are computed: leave out --stages")
+    if stages and (names or bare):
+        option = "--run" if names else "--bare"
+        raise click.UsageError(f"{option} takes replies alone, from which stages are computed: leave out --stages")
     kinds: tuple[Any, ...] = ("reply", "stage") if stages else ("reply",)
     with _open(folder) as store:
-        count = cache.export(store, file, kinds, _keys(names, place) if names else None)
+        count = cache.export(store, file, kinds, _keys(names, place) if names else None, requests=not bare)
     click.echo(f"{file}: {count:,} entries")
 
 
