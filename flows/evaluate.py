@@ -38,7 +38,7 @@ from rectom.results.folder import RunFolder
 from rectom.results.outcome import Outcome, Trace
 from rectom.results.scoring import Measure, official
 from rectom.results.summary import Cost, Money, summary_line
-from rectom.task import task
+from rectom.task import in_view, task
 from tasks.run import Failure, Run, running
 
 #: Brings a run's shards through the pipeline: plainly or under Prefect.
@@ -105,7 +105,7 @@ def load_benchmark(settings: Settings) -> Benchmark:
     """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
     # Before the cut, since all questions about a story say whom it is about.
-    benchmark = permute(benchmark, settings.permuted, settings.seed)
+    benchmark = in_view(permute(benchmark, settings.permuted, settings.seed))
     if settings.stories:
         if settings.stories > len(benchmark.stories):
             told = f"{settings.benchmark}/{settings.subset} has {len(benchmark.stories)} stories"

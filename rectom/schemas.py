@@ -13,11 +13,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from typing_extensions import TypeAliasType
 
+from rectom.answers import extract
 from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
 
 #: Bump when a reply changes its meaning: cached stage results are found by it.
-VERSION = 6
+VERSION = 7
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
@@ -40,6 +41,12 @@ _MOST_WORDS = 6
 _OPENING = 6
 
 _ARTICLES = ("a", "an", "the")
+
+#: Words that stand for somebody.
+_PEOPLE = (
+    *("he", "she", "they", "him", "hers?", "them", "his", "theirs?"),
+    *("everyone", "everybody", "nobody", "no one", "all", "both"),
+)
 
 ReplyModel: TypeAlias = type[BaseModel]
 
@@ -100,18 +107,24 @@ def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = (
     return _by_line(lines, list(map(entry, lines)))
 
 
-def happenings(words: Vocabulary, lines: Sequence[str]) -> ReplyModel:
+def happenings(words: Vocabulary, lines: Sequence[str], asked: Sequence[str] = ()) -> ReplyModel:
     """`abstraction` for natural stories: any facts, and besides what the text says of somebody's perception:
     `Anne perceives fact` and `Anne misses fact` name whose attention a fact gets or escapes.
+
+    That is for lines in which there is somebody. Names are of the story's words, or of those of the questions.
     """
-    name = _named_in(lines, words.characters)
+    name = _named_in([*lines, *asked], words.characters)
     fact = rf"(contains|in|is)\({name},{name}\)"
-    statement = rf"[+-]{fact}"
-    if words.characters:
-        who = "|".join(re.sub(r"([^\w\s'’-])", r"\\\1", name) for name in words.characters)
-        ways, place = rf"perceives|misses|tells ({EVERYBODY}|{who})", rf"[+-]in_room\(({who}),{name}\)"
-        statement = rf"(([+-]|({who}) ({ways}) ){fact}|{place})"
-    return _by_line(lines, [_like(rf"^{statement}$", _MOST_STATEMENTS, name="Statement")] * len(lines))
+    change = _like(rf"^[+-]{fact}$", _MOST_STATEMENTS, name="Change")
+    if not words.characters:
+        return _by_line(lines, [change] * len(lines))
+    who = "|".join(re.sub(r"([^\w\s'’-])", r"\\\1", name) for name in words.characters)
+    ways, place = rf"perceives|misses|tells ({EVERYBODY}|{who})", rf"[+-]in_room\(({who}),{name}\)"
+    statement = rf"(([+-]|({who}) ({ways}) ){fact}|{place})"
+    any_ = _like(rf"^{statement}$", _MOST_STATEMENTS, name="Statement")
+    names = re.findall(r"[\w'’-]+", " ".join(words.characters))
+    people = re.compile(rf"(?i)(?<!\w)({'|'.join([*map(re.escape, names), *_PEOPLE])})(?!\w)")
+    return _by_line(lines, [any_ if people.search(line) else change for line in lines])
 
 
 def _named_in(lines: Sequence[str], people: Iterable[str]) -> str:
@@ -224,12 +237,23 @@ def reduction() -> ReplyModel:
 
 def answer(facts: Iterable[str], choices: Sequence[str]) -> ReplyModel:
     """`{"fact", "answer"}`: the fact that decides, and the option that it names."""
-    return create_model("Answer", __base__=Strict, fact=(one_of([*facts, "none"]), ...), answer=(one_of(choices), ...))
+    return create_model("Answer", __base__=Strict, fact=(one_of([*facts, "none"]), ...), answer=(_option(choices), ...))
 
 
-def choice(letters: Sequence[str]) -> ReplyModel:
-    """`{"reason", "answer"}`: why, in a sentence, and the letter of the option."""
-    return create_model("Answer", __base__=Strict, reason=(str, ...), answer=(one_of(letters), ...))
+def choice(choices: Sequence[str]) -> ReplyModel:
+    """`{"reason", "answer"}`: why, in a sentence, and the option."""
+    return create_model("Answer", __base__=Strict, reason=(str, ...), answer=(_option(choices), ...))
+
+
+def _option(choices: Sequence[str]) -> Any:
+    """One of some options, in its words: of its letter a small model loses hold. Where the server does not keep to the
+    schema, an option may be named as in free text.
+    """
+
+    def named(said: Any) -> Any:
+        return said if said in choices else extract(str(said), choices) or said
+
+    return Annotated[one_of(choices), BeforeValidator(named)] if choices else str
 
 
 def json_schema(model: ReplyModel) -> dict[str, Any]:

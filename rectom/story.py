@@ -32,10 +32,14 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """An event sequence E = (e_1, …, e_T) in words, a line an event, without line numbers."""
+    """An event sequence E = (e_1, …, e_T) in words, a line an event, without line numbers.
+
+    `asked` are the questions that readers of some texts have in view (see `rectom.task`).
+    """
 
     id: str
     lines: tuple[str, ...]
+    asked: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str, id: str = "story") -> Story:  # noqa: A002

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
+from rectom.benchmarks.base import Benchmark
 from rectom.errors import DataError
 from rectom.grammars import tomi
 from rectom.reader.asking import Asker
@@ -37,7 +38,8 @@ class Task:
     asked for. `by_rule` makes the reader that needs no model, as far as there is a grammar; `by_model` the one
     that asks a model, given the asker, the rules and the size of a window.
     `words` gives the vocabulary of a story's lines. `asks_for_people` tells whether where people are may be asked
-    for: otherwise the answer is given without that.
+    for: otherwise the answer is given without that. `in_view` tells whether a story is read with the questions about it
+    in view: of a text without a grammar more can be said than any question needs.
     """
 
     prompts: str
@@ -46,6 +48,7 @@ class Task:
     by_model: MakeReader
     words: Callable[[Sequence[str]], Vocabulary] = words_of
     asks_for_people: bool = True
+    in_view: bool = False
 
 
 def _model(kind: type[ModelReader]) -> MakeReader:
@@ -60,9 +63,15 @@ TASKS: Final[Mapping[str, Task]] = {
     "tomi": Task(
         "tomi", PRESETS["hitom"], TomiReader, _model(TomiModelReader), partial(words_of, read=tomi.vocabulary), False
     ),
-    "story": Task("story", STORY_RULES, StoryRules, _model(StoryReader)),
+    "story": Task("story", STORY_RULES, StoryRules, _model(StoryReader), in_view=True),
     "dialogue": Task("dialogue", DIALOGUE_RULES, DialogueRules, _model(DialogueReader), in_dialogue),
 }
+
+
+def in_view(benchmark: Benchmark) -> Benchmark:
+    """The benchmark as its kind of text is read: with the questions about a story in view, or without."""
+    kind = TASKS.get(benchmark.task)
+    return benchmark.in_view() if kind and kind.in_view else benchmark
 
 
 def task(name: str) -> Task:

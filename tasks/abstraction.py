@@ -12,7 +12,9 @@ from tasks.stage import Stage
 
 
 def _fields(run: Run, story: str) -> dict[str, Any]:
-    return {"lines": digest(list(run.story(story).lines)), "reader": run.reader.fields("abstract")}
+    told = run.story(story)
+    asked = {"asked": list(told.asked)} if told.asked else {}
+    return {"lines": digest(list(told.lines)), **asked, "reader": run.reader.fields("abstract")}
 
 
 async def _compute(run: Run, story: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from string import ascii_uppercase
 from typing import Any, Final
 
 from rectom import grammar
@@ -76,7 +75,7 @@ def _told(event: list[tuple[str, Fact]], who: str) -> bool:
 
 
 def answer_narrative(rules: Rules, given: Fields) -> Any:
-    """The letter of the place where the object was put, or said to be, last; of the first if the history is silent."""
+    """The place where the object was put, or said to be, last; the first if the history is silent."""
     _, thing = grammar.read_question(given["Question"])
     place, exits = None, list[str]()
     for event in history(given).values():
@@ -86,7 +85,7 @@ def answer_narrative(rules: Rules, given: Fields) -> Any:
             said = fact if sign == "+" else fact.args[-1] if not sign and _believed(fact, rules, given, exits) else None
             if isinstance(said, Fact) and said.slot == ("in", thing):
                 place = str(said.args[1])
-    return _letter(given, place)
+    return _option(given, place)
 
 
 def _leaves(sign: str, fact: Fact) -> bool:
@@ -105,10 +104,9 @@ def _chain(given: Fields) -> tuple[str, ...]:
     return () if holder == "nobody" else tuple(holder.split(" that "))
 
 
-def _letter(given: Fields, right: str | None) -> Any:
+def _option(given: Fields, right: str | None) -> Any:
     options = [line.partition(". ")[2] for line in given["Options"].splitlines()]
-    place = options.index(right) if right in options else 0
-    return {"reason": "it follows from the history", "answer": ascii_uppercase[place]}
+    return {"reason": "it follows from the history", "answer": right if right in options else options[0]}
 
 
 # Of natural stories and conversations.
@@ -134,11 +132,11 @@ def observe_dialogue(given: Fields) -> Any:
 
 
 def answer_text(kind: str, given: Fields) -> Any:
-    """The letter of the option that fits what is known; of the first, if none does."""
+    """The option that fits what is known; the first, if none does."""
     options = [line.partition(". ")[2] for line in given["Options"].splitlines()]
     case = next(c for c in cases.of_kind(kind) if c.reduced == given["Question"] and list(c.choices) == options)
     known = _heard(given) if kind == "dialogue" else map(str, _believed_facts(given))
-    return _letter(given, next(iter(case.answers(frozenset(known))), None))
+    return _option(given, next(iter(case.answers(frozenset(known))), None))
 
 
 def _heard(given: Fields) -> Collection[str]:

@@ -171,8 +171,9 @@ def wrongly(step: str, given: Fields, right: Any) -> Any:
         case "reduce":
             right["question"] = "Where is the nothing really?"
         case "answer" | "answer_history":
-            named = r"[A-Z]\. (\w+)" if "fact" in right else r"^([A-Z])\. "
-            options = re.findall(named, given["Options"], re.MULTILINE)
+            options = re.findall(r"^[A-Z]\. (.*)$", given["Options"], re.MULTILINE)
+            if right["answer"] not in options:
+                options = re.findall(r"[A-Z]\. (\w+)", given["Options"])
             right["answer"] = options[(options.index(right["answer"]) + 1) % len(options)]
     return right
 

@@ -163,11 +163,11 @@ def reduce(kind: str, given: Fields) -> Any:
 
 
 def answer(kind: str, given: Fields) -> Any:
-    """The letter of the option that fits what is known; of the first, if none does."""
+    """The option that fits what is known; the first, if none does."""
     options = [line.partition(". ")[2] for line in given["Options"].splitlines()]
     case = next(c for c in cases.of_kind(kind) if c.reduced == given["Question"] and list(c.choices) == options)
     [right, *_] = case.answers(frozenset(_known(case, given))) or options
-    return {"reason": "it is what is known", "answer": "ABCDEF"[options.index(right)]}
+    return {**({"fact": "none"} if kind == "story" else {"reason": "it is what is known"}), "answer": right}
 
 
 def _known(case: Case, given: Fields) -> list[str]:

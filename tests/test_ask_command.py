@@ -154,7 +154,7 @@ def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab)
         "chain": {"chain": ["Omar"]},
         "observe_states": {"1": here[1], "2": "not_observable"},
         "reduce": {"question": "Where is the cake?"},
-        "answer": {"reason": "in(cake,tin)", "answer": "the tin"},
+        "answer": {"fact": "in(cake,tin)", "answer": "the tin"},
     }
     server = FaultServer(usual=lambda body: says(json.dumps(replies[body["response_format"]["json_schema"]["name"]])))
     with serving(server):
@@ -164,6 +164,7 @@ def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab)
     said = {seen.body["response_format"]["json_schema"]["name"]: seen.body for seen in server.requests}
     assert said.keys() == replies.keys()
     assert "1 In the kitchen, Mina puts her cake into the tin" in said["abstract"]["messages"][1]["content"]
+    assert "asked about the story:\nWhere will Omar look for the cake?\n" in said["abstract"]["messages"][1]["content"]
     assert "Facts: in(cake,tin) in_room(Mina,kitchen)" in said["answer"]["messages"][1]["content"]
     assert "any answer in a few words" in said["answer"]["messages"][1]["content"]
 

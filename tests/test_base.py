@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +36,18 @@ def test_stories_are_drawn_with_all_their_questions(count: int, seed: int) -> No
 def test_a_smaller_sample_is_part_of_a_larger_one(one: int, other: int, seed: int) -> None:
     small, large = (BENCHMARK.drawn(count, seed) for count in sorted((one, other)))
     assert {*small.questions} <= {*large.questions}
+
+
+@given(COUNTS, SEEDS)
+def test_what_is_asked_about_a_story_stays_in_view_whatever_is_cut(count: int, seed: int) -> None:
+    asked = {
+        story.id: ("Where is the ball really?", f"Who is in {story.id}?")[: 1 + place % 2]
+        for place, story in enumerate(STORIES)
+    }
+    both = [replace(q, text=asked[q.story_id][-1] if q.id[0] == "c" else q.text) for q in QUESTIONS]
+    benchmark = replace(BENCHMARK, questions=tuple(both)).in_view()
+    for cut in (benchmark, benchmark.drawn(count, seed), benchmark.first(count)):
+        assert {story.id: story.asked for story in cut.stories} == {story.id: asked[story.id] for story in cut.stories}
 
 
 def test_every_seed_draws_others_and_every_story_is_drawn() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from rectom.reader.base import Reader
 from rectom.reader.rules import RuleReader
 from rectom.reader.silences import acts
 from rectom.results.drawing import Drawing
-from rectom.task import TASKS
+from rectom.task import TASKS, in_view
 from tests import cases
 from tests.cases import KINDS, Case, shown
 from tests.fake_openai import FakeOpenAI
@@ -223,6 +224,19 @@ def test_a_changed_prompt_asks_again_its_own_step_alone(
     first = lab.asked_by(lab.run)
     change_prompt(monkeypatch, step)
     assert lab.asked_by(lab.run) == {step: first[step]}
+
+
+def test_a_story_of_which_something_else_is_asked_is_read_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = in_view(take("story", monkeypatch))
+    lab.run()
+    monkeypatch.setattr("flows.evaluate.load_benchmark", lambda _settings: benchmark)
+    assert lab.asked_by(lab.run) == {"abstract": len(benchmark.stories)}
+    first, *others = benchmark.stories
+    changed = replace(benchmark, stories=(replace(first, asked=("What for?",)), *others))
+    monkeypatch.setattr("flows.evaluate.load_benchmark", lambda _settings: changed)
+    assert lab.asked_by(lab.run) == {"abstract": 1}
+    assert lab.seen
+    assert lab.seen.verdicts["abstraction", first.id].fields == ("asked",)
 
 
 @pytest.mark.parametrize("kind", ["story", "dialogue"])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,16 @@ async def abstracted(*steps: Any, story: Story = STORY) -> list[str]:
 
 
 # Abstraction.
+
+
+async def test_a_story_is_read_with_the_questions_about_it_in_view() -> None:
+    client = Scripted(lambda _step, _request: json.dumps(lines(FILLS, POURS, MISSES)))
+    for asked in ((), ("Is the can full of juice?", "Who will drink it?")):
+        await reader_of(client).abstract(replace(STORY, asked=asked))
+    assert "will be asked about the story:\nanything\n" in user(client, 0)
+    assert "will be asked about the story:\nIs the can full of juice?\nWho will drink it?\n" in user(client, 1)
+    assert "juice" not in json.dumps(client.requests[0].schema)
+    assert "juice" in json.dumps(client.requests[1].schema)
 
 
 async def test_a_line_changes_something_or_says_who_perceives_it() -> None:
@@ -407,22 +418,30 @@ async def test_a_reduced_question_asks_for_no_belief(reduced: str, fault: str) -
 # Answers.
 
 
-@pytest.mark.parametrize("reply", ["B", " B "])
-async def test_an_answer_is_the_option_of_its_letter(reply: str) -> None:
-    client = Scripted(in_turn({"reason": "r", "answer": reply}, {"reason": "r", "answer": "B"}))
+@pytest.mark.parametrize(
+    "reply", [CHOICES[1], "B", " B ", "B. Ada believes it is lemonade", "ada believes it is lemonade"]
+)
+async def test_an_answer_is_an_option_however_it_is_named(reply: str) -> None:
+    client = Scripted(in_turn({"fact": "none", "answer": reply}))
     assert await reader_of(client).answer("What is in it?", BELIEF, CHOICES) == CHOICES[1]
     assert "Facts: contains(can,rain_water) in_room(Ada,attic)\n" in user(client)
     assert "Options:\nA. Ada believes it is rain water.\nB. Ada believes it is lemonade." in user(client)
 
 
-async def test_a_letter_that_is_not_offered_is_refused() -> None:
-    client = Scripted(in_turn({"reason": "r", "answer": "C"}, {"reason": "r", "answer": "A"}))
+async def test_an_option_that_is_not_offered_is_refused() -> None:
+    client = Scripted(in_turn({"fact": "none", "answer": "C"}, {"fact": "none", "answer": CHOICES[0]}))
     assert await reader_of(client).answer("What is in it?", BELIEF, CHOICES) == CHOICES[0]
-    assert "answer: Input should be 'A' or 'B'" in client.requests[1].messages[3].content
+    assert f"answer: Input should be '{CHOICES[0]}' or '{CHOICES[1]}'" in client.requests[1].messages[3].content
+
+
+async def test_the_fact_that_decides_is_one_of_the_belief() -> None:
+    client = Scripted(in_turn(*({"fact": fact, "answer": CHOICES[0]} for fact in ("is(can,full)", str(RAIN)))))
+    assert await reader_of(client).answer("What is in it?", BELIEF, CHOICES) == CHOICES[0]
+    assert "fact: Input should be 'contains(can,rain_water)', " in client.requests[1].messages[3].content
 
 
 async def test_without_options_the_words_are_the_answer() -> None:
-    client = Scripted(in_turn({"reason": "none", "answer": " rain water "}))
+    client = Scripted(in_turn({"fact": "none", "answer": " rain water "}))
     assert await reader_of(client).answer("What is in it?", EMPTY, ()) == "rain water"
     assert "Facts: none\n" in user(client)
     assert user(client).endswith("Options:\nany answer in a few words")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -21,7 +22,7 @@ from rectom.reader.story import StoryReader, StoryRules
 from rectom.reader.tomi import TomiModelReader, TomiReader
 from rectom.rules import PRESETS, Scope
 from rectom.story import Story
-from rectom.task import TASKS, task
+from rectom.task import TASKS, in_view, task
 from tests import cases
 from tests.laboratory import Scripted, by_rule
 
@@ -51,6 +52,14 @@ async def requests_of(kind: str) -> list[ChatRequest]:
         perspectives = await recurse(world, chain, reader)
         await reader.answer(await reader.reduce(case.question, chain), perspectives[-1].final, case.choices)
     return client.requests
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"), [("story", True), ("hitom", False), ("tomi", False), ("dialogue", False), ("", False)]
+)
+def test_natural_stories_are_read_with_the_questions_in_view(name: str, asked: bool) -> None:
+    benchmark = replace(cases.benchmark("story"), task=name)
+    assert all(bool(story.asked) is asked for story in in_view(benchmark).stories)
 
 
 @every_task

@@ -24,6 +24,7 @@ from rectom.errors import DataError, StoryError
 from rectom.reader.utterances import utterance
 from rectom.results.outcome import Trace
 from rectom.story import Question, Story
+from rectom.task import in_view
 from tasks.run import Run, running
 
 _ID = "asked"
@@ -74,7 +75,7 @@ async def _ask(settings: Settings, story: Story, asked: Question, kind: str) -> 
     benchmark = Benchmark("ask", _ID, (story,), (asked,), hitom.note() if kind == "hitom" else "", task=kind)
     with Store(settings.cache) as store:
         async with open_client(settings, store) as client:
-            run = Run(benchmark, reader_of(settings, client, benchmark), store)
+            run = Run(in_view(benchmark), reader_of(settings, client, benchmark), store)
             with running(run):
                 await pipeline([[story.id]], run_plainly)
     return trace_of(run, asked.id)

@@ -43,6 +43,11 @@ class Benchmark:
         """The questions about one story."""
         return tuple(q for q in self.questions if q.story_id == story_id)
 
+    def in_view(self) -> Benchmark:
+        """The benchmark whose stories tell what is asked about them. Those of a part of it tell the same."""
+        asked = {story.id: tuple(dict.fromkeys(q.text for q in self.of_story(story.id))) for story in self.stories}
+        return replace(self, stories=tuple(replace(story, asked=asked[story.id]) for story in self.stories))
+
     def first(self, count: int) -> Benchmark:
         """The benchmark cut to `count` questions: all those of the first story, then of the second, and so on."""
         places = {story.id: place for place, story in enumerate(self.stories)}

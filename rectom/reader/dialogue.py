@@ -186,7 +186,7 @@ class DialogueReader(StoryReader):
     async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
         """Lines 5 and 13, from the utterances that the state holds, in their words."""
         heard = [fact for fact in state if fact.predicate == "said"]
-        return await self._choose(question, _in_words(heard) or "none", choices)
+        return await self._choose(schemas.choice(choices), question, _in_words(heard) or "none", choices)
 
 
 def _in_words(heard: Iterable[Fact]) -> str:

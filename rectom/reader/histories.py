@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Final
 
 from rectom import prompts, schemas
-from rectom.answers import letters, shown
+from rectom.answers import shown
 from rectom.history import History
 from rectom.reader.asking import Asker
 from rectom.reader.model import holder_of
@@ -73,11 +73,10 @@ class Historian:
 
         `history` are the lines of `listed`, `chain` is whose history it is.
         """
-        by_letter = dict(zip(letters(choices), choices, strict=True))
         return await self._asker.ask(
             ANSWER,
-            schemas.choice(list(by_letter)),
-            lambda reply: by_letter[reply.answer.strip()] if by_letter else reply.answer.strip(),
+            schemas.choice(choices),
+            lambda reply: reply.answer if choices else reply.answer.strip(),
             **self._constant(ANSWER),
             history="\n".join(history) or "none",
             holder=holder_of(chain) if chain else "nobody",

@@ -86,14 +86,14 @@ class ModelReader:
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
         """Line 1: one call a window, all windows at once."""
-        parts = await all_of(*(self._abstract(lines) for lines in self._windows(story.lines)))
+        parts = await all_of(*(self._abstract(lines, story.asked) for lines in self._windows(story.lines)))
         return settle([event for part in parts for event in part])
 
     def _windows(self, lines: Sequence[str]) -> list[Sequence[str]]:
         size = self._window or len(lines)
         return [lines[start : start + size] for start in range(0, len(lines), size)]
 
-    async def _abstract(self, lines: Sequence[str]) -> list[Event]:
+    async def _abstract(self, lines: Sequence[str], asked: Sequence[str]) -> list[Event]:
         words = self._words(lines)
         if not (words.open or any([*schemas.world_facts(words), self._more_facts(words)])):
             # Where no fact can be formed there is nothing to ask.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from rectom import schemas
-from rectom.answers import letters, shown
+from rectom.answers import shown
 from rectom.chains import belief_chain
 from rectom.errors import FormulaError, StepFailure, StoryError
 from rectom.events import Delta, Event
@@ -21,7 +21,7 @@ from rectom.reader.asking import Asker
 from rectom.reader.model import ModelReader, all_of, events_of, listed, numbered_lines
 from rectom.reader.perception import learning, perception, unsettled
 from rectom.rules import Rules, Scope
-from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
+from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE, ReplyModel
 from rectom.story import Story, Vocabulary
 
 #: Who is at a place sees who else is; what happens there is learnt from each event. What is heard is believed.
@@ -92,13 +92,14 @@ class StoryReader(ModelReader):
     def __init__(self, asker: Asker, rules: Rules = STORY_RULES, **options: Any) -> None:
         super().__init__(asker, rules, **options)
 
-    async def _abstract(self, lines: Sequence[str]) -> list[Event]:
+    async def _abstract(self, lines: Sequence[str], asked: Sequence[str]) -> list[Event]:
         words = self._words(lines)
         return await self._asker.ask(
             "abstract",
-            schemas.happenings(words, lines),
+            schemas.happenings(words, lines, asked),
             lambda reply: self._verified(lines, events_of(reply, words, lambda text: _fact(text, words))),
             characters=listed(words.characters),
+            asked="\n".join(asked) or "anything",
             lines=numbered_lines(lines),
         )
 
@@ -145,15 +146,15 @@ class StoryReader(ModelReader):
 
     async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
         """Lines 5 and 13, from all facts of the state."""
-        return await self._choose(question, " ".join(printed(state)) or "none", choices)
+        facts = printed(state)
+        return await self._choose(schemas.answer(facts, choices), question, " ".join(facts) or "none", choices)
 
-    async def _choose(self, question: str, facts: str, choices: Sequence[str]) -> str:
-        """The option that a model takes by its letter; without options, its words."""
-        by_letter = dict(zip(letters(choices), choices, strict=True))
+    async def _choose(self, reply: ReplyModel, question: str, facts: str, choices: Sequence[str]) -> str:
+        """The option that a model takes; without options, its words."""
         return await self._asker.ask(
             "answer",
-            schemas.choice(list(by_letter)),
-            lambda reply: by_letter[reply.answer.strip()] if by_letter else reply.answer.strip(),
+            reply,
+            lambda said: said.answer if choices else said.answer.strip(),
             facts=facts,
             question=question,
             options=shown(choices) if choices else "any answer in a few words",
