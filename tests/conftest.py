@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from rectom.reader.rules import RuleReader
 from rectom.rules import Rules
 from rectom.story import Story
 from tests.laboratory import PrefectServer, execute
+from tests.published import folders
 
 settings.register_profile(
     "rectom", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -36,13 +36,11 @@ Missed: TypeAlias = Callable[[Rules], list[int]]
 @pytest.fixture(scope="session")
 def hitom_file() -> Path:
     """The published file, from RECTOM_DATA or ../shared/data; without it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for folder in folders:
+    for folder in folders():
         for file in (folder, folder / "hitom" / "Hi-ToM_data.json", folder / "Hi-ToM_data.json"):
             if file.is_file():
                 return file
-    pytest.skip(f"no Hi-ToM file at {' or '.join(map(str, folders))}: set RECTOM_DATA to it (rectom data get hitom)")
+    pytest.skip(f"no Hi-ToM file at {' or '.join(map(str, folders()))}: set RECTOM_DATA to it (rectom data get hitom)")
 
 
 @pytest.fixture(scope="module")

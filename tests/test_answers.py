@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 
 import orjson
 import pytest
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 
 from rectom.answers import extract, letters, shown
 from rectom.benchmarks.registry import adapter
-from rectom.errors import DataError
+from tests.published import published
 
 PLACES = ("box", "green_basket", "blue box", "the chest")
 BELIEFS = (
@@ -366,12 +364,7 @@ def test_an_answer_in_json_is_found(choice: str, reason: str) -> None:
     [("bigtom", "400"), ("fantom", "324"), ("socialiqa", "dev"), ("tombench", "discrepant-intentions-zh-once")],
 )
 def test_every_form_names_the_options_of_published_questions(name: str, subset: str) -> None:
-    said = os.environ.get("RECTOM_DATA")
-    folder = Path(said) if said else Path(__file__).parents[2] / "shared" / "data"
-    try:
-        questions = adapter(name).open(subset, folder).questions[:150]
-    except DataError as error:
-        pytest.skip(str(error))
+    questions = adapter(name).open(subset, published(name)).questions[:150]
     for question in questions:
         for letter, choice in zip(letters(question.choices), question.choices, strict=True):
             for form in (f"{letter}. {choice}", f"Answer: ({letter.lower()}) {choice}", f"The answer is {choice}"):

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -12,16 +10,12 @@ from rectom.benchmarks.base import Benchmark
 from rectom.methods.believers import chain_of, characters_of
 from rectom.story import Story
 from tests.method_cases import DIALOGUE, GENERIC, HITOM, STORY, TOMI, Case
+from tests.published import published
 
 
 def benchmark(name: str, subset: str) -> Benchmark:
     """A benchmark from RECTOM_DATA or ../shared/data; without it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for folder in folders:
-        if (folder / name).is_dir():
-            return registry.adapter(name).open(subset, folder)
-    pytest.skip(f"no {name} at {' or '.join(map(str, folders))}: rectom data get {name}")
+    return registry.adapter(name).open(subset, published(name))
 
 
 @pytest.mark.parametrize(

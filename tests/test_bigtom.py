@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -13,6 +12,7 @@ from rectom.benchmarks.bigtom import ADAPTER, options
 from rectom.benchmarks.bigtom_conditions import CONDITIONS, Condition, Row, condition_file, read_rows
 from rectom.errors import DataError
 from rectom.story import Story
+from tests.published import published
 
 ROW = [
     "Ann is a cook. Ann wants tea. Ann fills a pot. Ann believes that the pot is full. A guest empties the pot.",
@@ -40,12 +40,7 @@ ROW = [
 @pytest.fixture(scope="module")
 def folder() -> Path:
     """The data folder, from RECTOM_DATA or ../shared/data; without BigToM in it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for place in folders:
-        if (place / "bigtom" / "bigtom.csv").is_file():
-            return place
-    pytest.skip(f"no bigtom/bigtom.csv at {' or '.join(map(str, folders))}: rectom data get bigtom")
+    return published("bigtom", "bigtom.csv")
 
 
 @pytest.fixture(scope="module")

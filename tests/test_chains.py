@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +11,7 @@ from rectom.benchmarks.bigtom import ADAPTER as BIGTOM
 from rectom.benchmarks.fantom import ADAPTER as FANTOM
 from rectom.chains import belief_chain
 from rectom.task import task
+from tests.published import published
 
 NAMES = ("Ann", "Anna", "Ben", "Travis", "Mary Ann", "Will")
 
@@ -82,16 +81,6 @@ def test_any_question_and_any_names_give_a_chain_of_those_names(question: str, n
     assert len(set(chain)) == len(chain)
 
 
-def place_of(*names: str) -> Path:
-    """The folder of benchmark files that has these, from RECTOM_DATA or ../shared/data; else the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for folder in folders:
-        if folder.joinpath(*names).is_file():
-            return folder
-    pytest.skip(f"no {'/'.join(names)} at {' or '.join(map(str, folders))}")
-
-
 def chains(benchmark: Benchmark) -> list[tuple[str, int | None, tuple[str, ...]]]:
     """The group, the order and the chain of each question, with the words of its story for names."""
     names = {story.id: task(benchmark.task).words(story.lines).characters for story in benchmark.stories}
@@ -107,7 +96,7 @@ OTHER = {(1, 0): 5, (1, 2): 5, (2, 1): 23, (2, 3): 4}
 def test_fantoms_questions_have_as_many_characters_as_their_order_says(
     subset: str, other: dict[tuple[int, int], int]
 ) -> None:
-    found = chains(FANTOM.open(subset, place_of("fantom", "fantom_v1.belief_only.json")))
+    found = chains(FANTOM.open(subset, published("fantom", "fantom_v1.belief_only.json")))
     assert len(found) == 1540
     lengths = Counter((order, len(chain)) for _, order, chain in found)
     assert lengths[1, 1] + lengths[2, 2] == 1503
@@ -115,6 +104,6 @@ def test_fantoms_questions_have_as_many_characters_as_their_order_says(
 
 
 def test_bigtoms_questions_are_about_the_one_whom_the_story_is_about() -> None:
-    benchmark = BIGTOM.open("all", place_of("bigtom", "bigtom.csv"))
+    benchmark = BIGTOM.open("all", published("bigtom", "bigtom.csv"))
     lengths = Counter(len(chain) for _, _, chain in chains(benchmark))
     assert lengths == {1: len(benchmark.questions)}

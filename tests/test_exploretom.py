@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.exploretom import ADAPTER, kind_of, places
 from rectom.errors import DataError
+from tests.published import published
 
 STORY = (
     "Ann entered the hall. Ann moved the small, old key to the tin box, which is also located in the hall. While this "
@@ -34,12 +34,8 @@ BELIEFS = ["container", "room", "belief", "belief-1", "belief-2"]
 @pytest.fixture(scope="module")
 def file() -> Path:
     """The re-issued part, from RECTOM_DATA or ../shared/data; without it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for folder in folders:
-        if (folder / "exploretom" / "exploretom_2266.jsonl").is_file():
-            return folder / "exploretom" / "exploretom_2266.jsonl"
-    pytest.skip(f"no exploretom/exploretom_2266.jsonl at {' or '.join(map(str, folders))}")
+    names = ("exploretom", "exploretom_2266.jsonl")
+    return published(*names).joinpath(*names)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.fantom import ADAPTER, SHORT, utterances
 from rectom.errors import DataError
+from tests.published import published
 
 BELIEF = {
     "question": "What does Ann believe about the tea?",
@@ -48,13 +48,8 @@ Write: TypeAlias = Callable[..., Path]
 @pytest.fixture(scope="module")
 def file() -> Path:
     """The re-issue of the belief questions, from RECTOM_DATA or ../shared/data; without it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for folder in folders:
-        found = folder / "fantom" / "fantom_v1.belief_only.json"
-        if found.is_file():
-            return found
-    pytest.skip(f"no fantom/fantom_v1.belief_only.json at {' or '.join(map(str, folders))}")
+    names = ("fantom", "fantom_v1.belief_only.json")
+    return published(*names).joinpath(*names)
 
 
 @pytest.fixture(scope="module")

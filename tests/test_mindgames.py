@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.mindgames import ADAPTER
 from rectom.errors import DataError
+from tests.published import published
 
 HEADER = "index,premise,hypothesis,setup,hypothesis_depth,label,other"
 ROW = "7,Ann is thirsty. Bob is told so.,Bob can now know that Ann is thirsty.,internal,0,entailment,x"
@@ -19,12 +19,7 @@ ROW = "7,Ann is thirsty. Bob is told so.,Bob can now know that Ann is thirsty.,i
 @pytest.fixture(scope="module")
 def file() -> Path:
     """The test file, from RECTOM_DATA or ../shared/data; without it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for folder in folders:
-        if (folder / "mindgames" / "test.csv").is_file():
-            return folder / "mindgames" / "test.csv"
-    pytest.skip(f"no mindgames/test.csv at {' or '.join(map(str, folders))}: rectom data get mindgames")
+    return published("mindgames", "test.csv") / "mindgames" / "test.csv"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +12,7 @@ from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.opentom import ADAPTER
 from rectom.errors import DataError
 from rectom.story import Question
+from tests.published import published
 
 STORY = {
     "narrative": "Ann saw a hat in a box.\n\nShe took it!  Bob left.",
@@ -38,12 +38,7 @@ ANSWERS = {
 @pytest.fixture(scope="module")
 def folder() -> Path:
     """The folder of the files, from RECTOM_DATA or ../shared/data; without it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for place in folders:
-        if (place / "opentom" / "meta_data.json").is_file():
-            return place / "opentom"
-    pytest.skip(f"no opentom/meta_data.json at {' or '.join(map(str, folders))}: rectom data get opentom")
+    return published("opentom", "meta_data.json") / "opentom"
 
 
 @pytest.fixture(scope="module")

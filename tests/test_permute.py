@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +21,7 @@ from rectom.grammars import tomi
 from rectom.reader.rules import RuleReader
 from rectom.story import Question, Story
 from tests.conftest import along, generated, recipes, remembered
+from tests.published import published
 
 TOKEN = re.compile(r"[\w-]+")
 POOL = [name for names in NAMES.values() for name in names]
@@ -30,13 +29,10 @@ CONTAINERS = {container for words in VOCABULARIES.values() for container in word
 
 
 def _open(name: str, subset: str) -> Benchmark:
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    for folder in [*folders, Path(__file__).parents[2] / "shared" / "data"]:
-        try:
-            return adapter(name).open(subset, folder)
-        except DataError:
-            continue
-    pytest.skip(f"no files of {name}: set RECTOM_DATA (rectom data get {name})")
+    try:
+        return adapter(name).open(subset, published(name))
+    except DataError as error:
+        pytest.skip(str(error))
 
 
 def _made(recipe: Recipe) -> Benchmark:

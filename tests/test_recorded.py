@@ -1,15 +1,18 @@
-"""A real model's real replies, replayed: Qwen2.5-Coder-1.5B-Instruct on sixty questions by four methods."""
+"""A real model's real replies, replayed: Qwen2.5-Coder-1.5B-Instruct on sixty questions, and on BigToM's sample."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.documented import ROOT
 from tests.laboratory import call
+from tests.published import published
 from tests.recording import FREE, MANIFEST, REPLIES, SWEEP, calls, found, sent
 
 METHODS = ["direct", "cot", "rectom-lite", "rectom"]
@@ -39,6 +42,37 @@ def test_the_answers_and_accuracies_are_those_of_the_model_and_nothing_is_sent(r
     assert all(recorded[method]["questions"] == len(recorded[method]["answers"]) == 60 for method in METHODS)
     assert found(replayed) == recorded
     assert sent(replayed) == 0
+
+
+def test_the_table_of_bigtom_comes_of_the_replies_in_the_repository(tmp_path: Path) -> None:
+    """Its stories are not there: what was asked is only told by the keys of the replies."""
+    places = {name: str(tmp_path) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "RECTOM_HOME")}
+    places["RECTOM_DATA"] = str(published("bigtom", "bigtom.csv"))
+    here = ("--cache", tmp_path / "store", "--runs", tmp_path / "runs")
+    call("cache", "import", ROOT / "experiments" / "real-replies.gz", *here[:2], **places)
+    ended = call("sweep", ROOT / "experiments" / "real.toml", "--only", "bigtom", "--plain", "--json", *here, **places)
+    assert ended.status == 3, ended.err  # some questions have no answer
+    told = {cell["method"]: cell["summary"] for cell in json.loads(ended.out)["cells"]}
+    assert sum(summary["calls"]["sent"] for summary in told.values()) == 0
+    _, _, section = (ROOT / "docs" / "results.md").read_text().partition("## BigToM")
+    rows = re.findall(
+        r"^\| `([^`]+)`.*?([\d.]+) \([^|]+\| ([^|]+) \| ([^|]+) \| ([^|]+) \| \d+ \|$", section, re.MULTILINE
+    )
+    table = {method: tuple(float(figure.replace(",", "")) for figure in row) for method, *row in rows[: len(told)]}
+    assert table == {method: _figures(summary) for method, summary in told.items()}
+
+
+def _figures(summary: dict[str, Any]) -> tuple[float, ...]:
+    """Accuracy in per cent, and calls, tokens and tokens alone of a question, as the table has them."""
+    count, tokens = summary["questions"], summary["tokens"]
+    calls = (summary["calls"]["sent"] + summary["calls"]["cached"]) / count
+    paid = tokens["prompt"] + tokens["completion"]
+    return (
+        round(100 * summary["accuracy"], 1),
+        round(calls, 2),
+        round(paid / count),
+        round(tokens["standalone"] / count),
+    )
 
 
 def test_replies_that_were_no_good_are_among_them(replayed: Path) -> None:

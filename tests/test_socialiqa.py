@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.socialiqa import ADAPTER
 from rectom.errors import DataError
+from tests.published import published
 
 ROW = {
     "context": "Ann lost her key. Bob found it.",
@@ -25,12 +25,7 @@ ROW = {
 @pytest.fixture(scope="module")
 def folder() -> Path:
     """The folder of the two files, from RECTOM_DATA or ../shared/data; without it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for place in folders:
-        if (place / "socialiqa" / "dev.jsonl").is_file():
-            return place / "socialiqa"
-    pytest.skip(f"no socialiqa/dev.jsonl at {' or '.join(map(str, folders))}: rectom data get socialiqa")
+    return published("socialiqa", "dev.jsonl") / "socialiqa"
 
 
 @pytest.fixture(scope="module")

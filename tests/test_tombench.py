@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 from collections import Counter
@@ -14,6 +13,7 @@ import pytest
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.tombench import ADAPTER, lines_of, name_of, read_rows
 from rectom.errors import DataError
+from tests.published import published
 
 ROW: dict[str, Any] = {
     "能力\nABILITY": "Belief: Content false beliefs",
@@ -42,12 +42,7 @@ CHINESE = ("故事", "问题", "选项")
 @pytest.fixture(scope="module")
 def folder() -> Path:
     """The folder of the files, from RECTOM_DATA or ../shared/data; without it the test is skipped."""
-    folders = [Path(said) for said in [os.environ.get("RECTOM_DATA")] if said]
-    folders.append(Path(__file__).parents[2] / "shared" / "data")
-    for place in folders:
-        if (place / "tombench" / FALSE_BELIEF).is_file():
-            return place / "tombench"
-    pytest.skip(f"no tombench/{FALSE_BELIEF} at {' or '.join(map(str, folders))}: rectom data get tombench")
+    return published("tombench", FALSE_BELIEF) / "tombench"
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
@@ -18,6 +17,7 @@ from rectom.benchmarks.registry import adapter
 from rectom.benchmarks.tomi import ADAPTER, SUBSETS, read_simtom, read_test
 from rectom.errors import DataError
 from rectom.story import Question
+from tests.published import published
 
 TYPES = {
     "memory": 999,
@@ -34,12 +34,7 @@ TYPES = {
 
 def folder() -> Path:
     """Where ToMi's files lie; without them the test is skipped."""
-    said = [Path(where) for where in [os.environ.get("RECTOM_DATA")] if where]
-    for place in (*said, Path(__file__).parents[2] / "shared" / "data"):
-        for where in (place / "tomi", place):
-            if (where / "fb_all_test.txt").is_file():
-                return where
-    pytest.skip("no ToMi files: set RECTOM_DATA to their folder (rectom data get tomi)")
+    return published("tomi", "fb_all_test.txt") / "tomi"
 
 
 @lru_cache

@@ -93,7 +93,7 @@ def _confirmed() -> bool:
 @click.option("--stages", is_flag=True, help="Stage results as well.")
 @click.option("--run", "names", multiple=True, help="Only the replies of this run or sweep; repeatable.")
 @click.option("--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), help="Where runs are.")
-@click.option("--bare", is_flag=True, help="Without what was asked: a benchmark's texts may not be yours to pass on.")
+@click.option("--bare", is_flag=True, help="Without what was asked, which replies may quote: far smaller.")
 def export(folder: Path | None, file: Path, stages: bool, names: tuple[str, ...], place: Path, bare: bool) -> None:
     """Write the replies to an archive, for another machine or a colleague.
 
