@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from typing_extensions import TypeAliasType
 
 from rectom.answers import extract
@@ -247,13 +247,13 @@ def choice(choices: Sequence[str]) -> ReplyModel:
 
 def _option(choices: Sequence[str]) -> Any:
     """One of some options, in its words: of its letter a small model loses hold. Where the server does not keep to the
-    schema, an option may be named as in free text.
+    schema, an option may be named as in free text. Without options any words.
     """
 
     def named(said: Any) -> Any:
         return said if said in choices else extract(str(said), choices) or said
 
-    return Annotated[one_of(choices), BeforeValidator(named)] if choices else str
+    return Annotated[one_of(choices), BeforeValidator(named)] if choices else Annotated[str, AfterValidator(str.strip)]
 
 
 def json_schema(model: ReplyModel) -> dict[str, Any]:

@@ -45,8 +45,10 @@ class Benchmark:
 
     def in_view(self) -> Benchmark:
         """The benchmark whose stories tell what is asked about them. Those of a part of it tell the same."""
-        asked = {story.id: tuple(dict.fromkeys(q.text for q in self.of_story(story.id))) for story in self.stories}
-        return replace(self, stories=tuple(replace(story, asked=asked[story.id]) for story in self.stories))
+        asked: dict[str, dict[str, None]] = {story.id: {} for story in self.stories}
+        for question in self.questions:
+            asked[question.story_id][question.text] = None
+        return replace(self, stories=tuple(replace(story, asked=tuple(asked[story.id])) for story in self.stories))
 
     def first(self, count: int) -> Benchmark:
         """The benchmark cut to `count` questions: all those of the first story, then of the second, and so on."""

@@ -76,7 +76,7 @@ class Historian:
         return await self._asker.ask(
             ANSWER,
             schemas.choice(choices),
-            lambda reply: reply.answer if choices else reply.answer.strip(),
+            lambda reply: reply.answer,
             **self._constant(ANSWER),
             history="\n".join(history) or "none",
             holder=holder_of(chain) if chain else "nobody",

@@ -154,7 +154,7 @@ class StoryReader(ModelReader):
         return await self._asker.ask(
             "answer",
             reply,
-            lambda said: said.answer if choices else said.answer.strip(),
+            lambda said: said.answer,
             facts=facts,
             question=question,
             options=shown(choices) if choices else "any answer in a few words",
