@@ -160,16 +160,45 @@ class _Plain:
     def __init__(self, console: Console, title: str) -> None:
         self._console = console
         self._title = title
-        self._begun = self._shown = time.monotonic()
+        self._shown = time.monotonic()
+        self._left = _Left()
 
     def show(self, share: float, standing: Callable[[], Standing]) -> None:
-        now = time.monotonic()
+        now, calls = time.monotonic(), standing().calls
+        self._left.note(share, at_once=calls is not None and not calls.sent)
         if now - self._shown < _EVERY_LINE:
             return
         self._shown = now
-        left = f"{_time((now - self._begun) * (1 - share) / share)} left" if share else ""
+        seconds = self._left.seconds()
+        left = "" if seconds is None else f"{_time(seconds)} left"
         told = " · ".join(filter(None, [self._title, f"{100 * share:.0f} %", standing().words(), left]))
         self._console.print(told, highlight=False, markup=False, soft_wrap=True)
+
+
+class _Left:
+    """How long a run will take yet, at the pace of what it did so far. What the store held at once does not count."""
+
+    def __init__(self) -> None:
+        self._begun = self._moved = time.monotonic()
+        self._first: float | None = None
+        self._share = 0.0
+
+    def note(self, share: float, *, at_once: bool) -> None:
+        """Note how much is done, 0 to 1, and whether all of that took no call."""
+        now = time.monotonic()
+        if self._first is None or at_once:
+            self._begun, self._first = now, share
+        if share != self._share:
+            self._share, self._moved = share, now
+
+    def seconds(self) -> float | None:
+        """From now; None where nothing was done yet, or less than a hundredth of the whole."""
+        done = self._share - (self._first or 0.0)
+        if done < 0.01:
+            return None
+        # As of the moment when something ended last: else the time left would grow until the next does.
+        expected = (self._moved - self._begun) * (1 - self._share) / done
+        return max(0.0, expected - (time.monotonic() - self._moved))
 
 
 class Meter:

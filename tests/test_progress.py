@@ -42,6 +42,31 @@ def test_where_there_is_no_terminal_a_line_is_printed_now_and_then(clock: list[f
     ]
 
 
+def left(clock: list[float], *noted: tuple[float, float], stored: float = 0.0) -> list[float | None]:
+    """What is told after each share, at its second; as much as `stored` takes no call."""
+    found, so_far = [], progress._Left()
+    for second, share in noted:
+        clock[0] = 1000.0 + second
+        so_far.note(share, at_once=share <= stored)
+        found.append(so_far.seconds())
+    return found
+
+
+def test_the_time_left_does_not_grow_while_a_long_call_goes_on(clock: list[float]) -> None:
+    assert left(clock, (0, 0.0), (100, 0.1), (400, 0.1), (900, 0.1), (1500, 0.1)) == [
+        None,
+        pytest.approx(900),
+        pytest.approx(600),
+        pytest.approx(100),
+        0.0,
+    ]
+
+
+def test_what_was_in_the_store_does_not_make_the_rest_look_short(clock: list[float]) -> None:
+    noted = [(0, 0.2), (5, 0.8), (65, 0.805), (605, 0.9)]
+    assert left(clock, *noted, stored=0.8) == [None, None, None, pytest.approx(600)]
+
+
 def test_in_a_terminal_each_run_has_a_line_while_it_goes_on() -> None:
     sink = io.StringIO()
     bars = Bars(Console(file=sink, force_terminal=True, width=120), named=True)
