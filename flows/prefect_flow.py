@@ -44,7 +44,8 @@ _EVERY = 2.0
 _PATIENCE = 10.0
 _CANCELLING = (3.0, 1.0, 1.0)
 
-#: Set once Prefect was left behind. Its threads then go on for minutes, trying to reach a server that is gone.
+#: Set once Prefect was left behind: nothing more is begun with it. Its threads go on for minutes, trying to reach a
+#: server that is gone, and so would every flow and task.
 left_behind = threading.Event()
 
 StageTask = Task[[Sequence[str]], Any]
@@ -77,8 +78,11 @@ def stage_task(name: str, run: Run, part: Sequence[str], label: str) -> StageTas
 
 
 async def conduct(evaluation: Evaluation) -> None:
-    """Run the pipeline as a Prefect flow; if Prefect itself fails, end it without."""
-    await guarded(lambda ended: _flow(evaluation, ended), lambda: conduct_plainly(evaluation))
+    """Run the pipeline as a Prefect flow; if Prefect itself fails, or has failed in a cell before, do it without."""
+    if left_behind.is_set():
+        await conduct_plainly(evaluation)
+    else:
+        await guarded(lambda ended: _flow(evaluation, ended), lambda: conduct_plainly(evaluation))
 
 
 async def guarded(
@@ -164,18 +168,24 @@ async def say(ended: Ended, work: Awaitable[None]) -> None:
 def _runner(run: Run) -> RunStage:
     async def run_stage(name: str, part: Sequence[str], label: str) -> object:
         stage = STAGES[name][0]
-        try:
-            keys = await stage_task(name, run, part, label)(part)
-        except (RectomError, CacheError):
-            raise
-        except Exception as error:  # Prefect's own: its server is gone
-            _LOG.warning("Prefect failed (%s); %s of shard %s goes on without it", type(error).__name__, name, label)
-            keys = {}
+        keys = {} if left_behind.is_set() else await _recorded(name, run, part, label)
         if not keys or not stage.adopt(run, keys):
             await stage.over(part)
         return keys
 
     return run_stage
+
+
+async def _recorded(name: str, run: Run, part: Sequence[str], label: str) -> Any:
+    """The keys of the results of a stage that ran as a task; none where Prefect failed."""
+    try:
+        return await stage_task(name, run, part, label)(part)
+    except (RectomError, CacheError):
+        raise
+    except Exception as error:  # Prefect's own: its server is gone
+        left_behind.set()
+        _LOG.warning("Prefect failed (%s); %s of shard %s goes on without it", type(error).__name__, name, label)
+        return {}
 
 
 async def follow(key: str, standing: Callable[[], tuple[float, str]], closing: asyncio.Event) -> None:

@@ -43,9 +43,22 @@ def hitom_file() -> Path:
     pytest.skip(f"no Hi-ToM file at {' or '.join(map(str, folders()))}: set RECTOM_DATA to it (rectom data get hitom)")
 
 
-@pytest.fixture(scope="module")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of several processes one takes all tests of a file, and one all that share the Prefect server, which are long and
+    so go first.
+    """
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("prefect" if _with_prefect(item) else item.path.stem))
+    items.sort(key=lambda item: not _with_prefect(item))
+
+
+def _with_prefect(item: pytest.Item) -> bool:
+    return item.get_closest_marker("prefect") is not None
+
+
+@pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
-    """One Prefect server for all tests of a file that need one."""
+    """One Prefect server for all tests that need one."""
     home = tmp_path_factory.mktemp("prefect")
     started = execute("server", "start", timeout=150, RECTOM_HOME=str(home))
     assert started.status == 0, started.err

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,18 +12,11 @@ from flows import prefect_server as ours
 from rectom.errors import SettingsError
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import (
-    SMALL_QUESTIONS,
-    Lab,
     PrefectServer,
     call,
     execute,
-    finish,
-    run_options,
     serving,
-    spawn,
-    write_stories,
 )
-from tests.test_cli import until
 
 
 @pytest.fixture
@@ -147,26 +138,3 @@ def test_a_server_that_runs_is_found_and_no_second_is_started(
         ours.start()
     ours.prepare()
     assert os.environ["PREFECT_API_URL"] == f"{prefect_server.url}/api"
-
-
-@pytest.mark.prefect
-def test_a_server_that_dies_in_the_middle_does_not_take_the_run_down(
-    prefect_server: PrefectServer, tmp_path: Path
-) -> None:
-    """The last test of the file: it ends the server."""
-    with serving(FakeOpenAI(latency_s=0.2)) as server:
-        lab = Lab(tmp_path, write_stories(tmp_path), server)
-        options = run_options(lab, name="orphan", concurrency=4)
-        process = spawn("run", *options, "--json", RECTOM_HOME=str(prefect_server.home))
-        until(lambda: server.asked.total() >= 8, process)
-        os.kill(prefect_server.pid(), signal.SIGKILL)
-        killed = time.monotonic()
-        ended = finish(process, 120)
-        took = time.monotonic() - killed
-    assert ended.status == 0, ended.err
-    assert ended.line["correct"] == SMALL_QUESTIONS
-    assert "Traceback" not in ended.err
-    assert "the results are complete all the same" in ended.err
-    assert took < 60
-    stopped = call("server", "stop", RECTOM_HOME=str(prefect_server.home))
-    assert stopped.status == 1

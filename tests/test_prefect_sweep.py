@@ -12,7 +12,19 @@ from typing import Any
 import pytest
 
 from tests.fake_openai import FakeOpenAI
-from tests.laboratory import Ended, PrefectServer, execute, finish, serving, spawn
+from tests.laboratory import (
+    SMALL_QUESTIONS,
+    Ended,
+    Lab,
+    PrefectServer,
+    call,
+    execute,
+    finish,
+    run_options,
+    serving,
+    spawn,
+    write_stories,
+)
 from tests.test_cli import until
 from tests.test_prefect_flow import artifacts, flow_runs, query
 from tests.test_sweep import options, write
@@ -63,20 +75,27 @@ def test_every_cell_is_a_sub_flow_and_the_artifacts_tell_the_end(
     assert "night/index.html" in made["rectom-sweep-report"]["data"]
 
 
-def test_a_prefect_server_that_dies_does_not_take_the_sweep_down(tmp_path: Path, server: FakeOpenAI) -> None:
-    home = tmp_path / "home"
-    started = execute("server", "start", timeout=150, RECTOM_HOME=str(home))
-    assert started.status == 0, started.err
-    prefect = PrefectServer(started.out.strip(), home)
-    server.latency_s = 0.3
-    file = write(tmp_path, server, methods=METHODS, defaults={"concurrency": 2})
+def test_a_prefect_server_that_dies_takes_neither_a_run_nor_a_sweep_down(
+    tmp_path: Path, server: FakeOpenAI, prefect_server: PrefectServer
+) -> None:
+    """The last of the tests with Prefect: it ends the server."""
+    server.latency_s = 0.2
+    file = write(tmp_path, server, at_once=1, methods=METHODS, defaults={"concurrency": 2})
     # Prefect's client tries five times for every call, which takes minutes.
-    few = {"PREFECT_CLIENT_MAX_RETRIES": "1"}
-    process = spawn("sweep", file, "--json", *options(tmp_path), RECTOM_HOME=str(home), **few)
-    until(lambda: server.asked.total() >= 3, process)
-
-    os.kill(prefect.pid(), signal.SIGKILL)
-    ended = finish(process, 120)
-    assert ended.status == 0, ended.err
-    assert [cell["state"] for cell in ended.line["cells"]] == ["finished", "finished"]
+    home = {"RECTOM_HOME": str(prefect_server.home), "PREFECT_CLIENT_MAX_RETRIES": "1"}
+    with serving(FakeOpenAI(latency_s=0.2)) as other:
+        lab = Lab(tmp_path / "lab", write_stories(tmp_path), other)
+        swept = spawn("sweep", file, "--json", *options(tmp_path), **home)
+        run = spawn("run", *run_options(lab, name="orphan", concurrency=4), "--json", **home)
+        until(lambda: server.asked.total() >= 3, swept)
+        until(lambda: other.asked.total() >= 8, run)
+        os.kill(prefect_server.pid(), signal.SIGKILL)
+        cells, ended = finish(swept, 120), finish(run, 120)
+    assert (cells.status, ended.status) == (0, 0), cells.err + ended.err
     assert server.asked.total() == 48
+    assert [cell["state"] for cell in cells.line["cells"]] == ["finished", "finished"]
+    assert ended.line["correct"] == SMALL_QUESTIONS
+    assert "Traceback" not in cells.err + ended.err
+    assert "the results are complete all the same" in ended.err
+    stopped = call("server", "stop", RECTOM_HOME=str(prefect_server.home))
+    assert stopped.status == 1

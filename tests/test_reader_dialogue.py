@@ -321,6 +321,17 @@ async def test_by_rule_a_question_stays_as_it_is_and_has_no_answer() -> None:
         await DialogueRules().answer("What does Ann believe?", EMPTY, ())
 
 
+@pytest.mark.parametrize("reduced", ["What does Ben think about the trip?", "What is known about Ann's view of Ben?"])
+async def test_a_belief_may_stay_in_a_question_about_what_was_heard(reduced: str) -> None:
+    client = Scripted(in_turn({"question": f" {reduced}"}))
+    assert await reader_of(client).reduce("What does Ann believe that Ben thinks?", ["Ann", "Ben"]) == reduced
+
+
+async def test_a_reduced_question_is_a_question() -> None:
+    client = Scripted(in_turn({"question": "The trip."}, {"question": "Where was the trip?"}))
+    assert await reader_of(client).reduce("What does Ann believe?", ["Ann"]) == "Where was the trip?"
+
+
 async def test_an_answer_is_given_from_the_utterances_in_their_order() -> None:
     lines = tuple(f"{name}: word {n}" for n, name in enumerate(["Ben", "Ann"] * 6, 1))
     world: Perspective = build_global(events_of(lines, [], {}))
