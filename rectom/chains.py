@@ -31,3 +31,12 @@ def belief_chain(question: str, names: Iterable[str], *, acting: bool = True) ->
     actor = rf"|\b({known}) {_ACT}|\bwill ({known})\b" if acting else ""
     found = re.finditer(believer + actor, question)
     return tuple(dict.fromkeys(next(filter(None, match.groups())) for match in found))
+
+
+def mentions(question: str, names: Iterable[str]) -> dict[str, str]:
+    """The names in a question in their order, each by itself and the word that follows: `Anne thinks`, `Bob's view`."""
+    known = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    if not known:
+        return {}
+    found = re.finditer(rf"\b({known})(?!\w)(?:['’]s?)?(?: (?!(?:{known})(?!\w))[\w'’-]+)?", question)
+    return {match[0]: match[1] for match in found}

@@ -22,6 +22,8 @@ VERSION = 6
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"
+MIND = "mind"
+WORLD = "world"
 
 #: Whom a public claim is told to. It is not a verb of its own: a small model that begins with `Ada claims` has lost the
 #: listener who stands in the line, and after `Ada tells` it must choose.
@@ -209,6 +211,12 @@ def chain(mentions: Sequence[str]) -> ReplyModel:
     return create_model(
         "Chain", __base__=Strict, chain=(Annotated[list[mention], Field(max_length=len(mentions))], ...)
     )
+
+
+def minds(mentions: Iterable[str]) -> ReplyModel:
+    """`{"Ada believe": "mind", "Ben said": "world", …}`: what each of `rectom.chains.mentions` tells of."""
+    fields: dict[str, Any] = {mention: (one_of([MIND, WORLD]), ...) for mention in mentions}
+    return create_model("Chain", __base__=Strict, **fields)
 
 
 def numbered(allowed: Mapping[int, Sequence[str]]) -> ReplyModel:

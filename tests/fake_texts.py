@@ -6,6 +6,7 @@ enough to be right.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +16,7 @@ from rectom import prompts, schemas
 from rectom.chains import belief_chain
 from rectom.facts import Fact, read_fact
 from rectom.reader.utterances import appearing, people, utterance
-from rectom.schemas import EVERYBODY, NOT_OBSERVABLE, OBSERVABLE
+from rectom.schemas import EVERYBODY, MIND, NOT_OBSERVABLE, OBSERVABLE, WORLD
 from tests import cases
 from tests.cases import Case
 
@@ -76,6 +77,15 @@ def _done(case: Case, number: int) -> str:
 def chain(given: Fields) -> Any:
     names = given.get("Characters", given.get("People", "")).split(", ")
     return {"chain": list(belief_chain(given["Question"], names))}
+
+
+def minds(given: Fields) -> Any:
+    """Of each name that a question holds, with the word after it, whether that tells of a belief that is asked for."""
+    shown = given["Named"].split("; ")
+    names = {mention: re.sub(r"(['’]s?)?( [\w'’-]+)?$", "", mention) for mention in shown}
+    chain = belief_chain(given["Question"], names.values())
+    of = {mention for mention, name in names.items() if name in chain and belief_chain(mention, [name])}
+    return {mention: MIND if mention in of else WORLD for mention in shown}
 
 
 def observe_states(given: Fields) -> Any:
@@ -217,7 +227,7 @@ REPLIES: Final[dict[str, dict[str, Callable[[Fields], Any]]]] = {
     },
     "dialogue": {
         "abstract": abstract_dialogue,
-        "chain": chain,
+        "chain": minds,
         "observe_states": observe_states,
         "reduce": lambda given: reduce("dialogue", given),
         "answer": lambda given: answer("dialogue", given),

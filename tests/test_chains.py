@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.bigtom import ADAPTER as BIGTOM
 from rectom.benchmarks.fantom import ADAPTER as FANTOM
-from rectom.chains import belief_chain
+from rectom.chains import belief_chain, mentions
 from rectom.task import task
 from tests.published import published
 
@@ -107,3 +107,23 @@ def test_bigtoms_questions_are_about_the_one_whom_the_story_is_about() -> None:
     benchmark = BIGTOM.open("all", published("bigtom", "bigtom.csv"))
     lengths = Counter(len(chain) for _, _, chain in chains(benchmark))
     assert lengths == {1: len(benchmark.questions)}
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("What does Ann believe Ben thinks?", {"Ann believe": "Ann", "Ben thinks": "Ben"}),
+        ("What is Ann's view of Ben’s?", {"Ann's view": "Ann", "Ben’s": "Ben"}),
+        ("Did Mary Ann and Ann leave?", {"Mary Ann and": "Mary Ann", "Ann leave": "Ann"}),
+        ("Does Ann know Ben, and Anna?", {"Ann know": "Ann", "Ben": "Ben", "Anna": "Anna"}),
+        ("Who told Ben Travis's story?", {"Ben": "Ben", "Travis's story": "Travis"}),
+        ("What was said?", {}),
+        ("Annabel knows.", {}),
+    ],
+)
+def test_names_are_mentioned_each_with_the_word_that_follows(question: str, named: dict[str, str]) -> None:
+    assert mentions(question, NAMES) == named
+
+
+def test_of_no_names_there_is_no_mention() -> None:
+    assert mentions("What does Ann believe?", ()) == {}

@@ -299,11 +299,24 @@ async def test_names_with_blanks_are_names() -> None:
 
 async def test_a_chain_names_whole_names_and_nobody_twice() -> None:
     words = Vocabulary(("Ann", "Mary Ann", "Ben"))
-    client = Scripted(in_turn({"chain": ["Mary Ann", "Ben", "Mary Ann"]}))
+    client = Scripted(in_turn({"Mary Ann believe": "mind", "Ben's view": "mind", "Mary Ann's hat": "world"}))
     question = "What does Mary Ann believe about Ben's view of Mary Ann's hat?"
     assert await reader_of(client).chain(question, words) == ("Mary Ann", "Ben")
-    assert "People: Mary Ann, Ben\n" in user(client)
+    assert "Named: Mary Ann believe; Ben's view; Mary Ann's hat" in user(client)
     assert await DialogueRules().chain(question, words) == ("Mary Ann", "Ben")
+
+
+async def test_a_chain_has_whom_a_model_finds_a_mind_of_and_each_once() -> None:
+    words = Vocabulary(("Ann", "Ben", "Cid"))
+    client = Scripted(in_turn({"Ann think": "mind", "Ben and": "world", "Cid discussed": "world", "Ann knows": "mind"}))
+    question = "What does Ann think of what Ben and Cid discussed, and Ann knows?"
+    assert await reader_of(client).chain(question, words) == ("Ann",)
+
+
+async def test_a_question_that_names_nobody_has_the_empty_chain_without_a_call() -> None:
+    client = Scripted(in_turn())
+    assert await reader_of(client).chain("What was said about the trip?", Vocabulary(("Ann", "Ben"))) == ()
+    assert not client.requests
 
 
 async def test_whatever_is_heard_is_known_to_have_been_said() -> None:

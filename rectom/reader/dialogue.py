@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rectom import schemas
-from rectom.chains import belief_chain
+from rectom.chains import belief_chain, mentions
 from rectom.errors import StepFailure, StoryError
 from rectom.events import Delta, Event, persistent, says, settle
 from rectom.facts import Fact, State, in_room, said
@@ -150,8 +150,19 @@ class DialogueReader(StoryReader):
         return {**asked, **own.get(step, {})}
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
-        """Line 3. In a conversation nobody thinks about himself through others: the first mention counts."""
-        return tuple(dict.fromkeys(await super().chain(question, words)))
+        """Line 3. Of each name in the question a model says whether it tells of a mind: asked for a list, a small model
+        takes everyone who is named. Nobody stands in it twice: none thinks about himself through others here.
+        """
+        named = mentions(question, words.characters)
+        if not named:
+            return ()
+        return await self._asker.ask(
+            "chain",
+            schemas.minds(named),
+            lambda reply: _minds(reply.model_dump(), named),
+            question=question,
+            named="; ".join(named),
+        )
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
         """Line 1: one call a window, on the lines in it that may show that somebody comes or goes."""
@@ -195,6 +206,10 @@ class DialogueReader(StoryReader):
         """Lines 5 and 13, from the utterances that the state holds, in their words."""
         heard = [fact for fact in state if fact.predicate == "said"]
         return await self._choose(schemas.choice(choices), question, _in_words(heard) or "none", choices)
+
+
+def _minds(told: Mapping[str, str], named: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for mention, name in named.items() if told[mention] == schemas.MIND))
 
 
 def _in_words(heard: Iterable[Fact]) -> str:
