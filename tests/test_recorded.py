@@ -1,4 +1,4 @@
-"""A real model's real replies, replayed: Qwen2.5-Coder-1.5B-Instruct on sixty questions, and on BigToM's sample."""
+"""A real model's real replies, replayed: Qwen2.5-Coder-1.5B-Instruct on sixty questions, and on BigToM's and FanToM's samples."""
 
 from __future__ import annotations
 
@@ -44,22 +44,38 @@ def test_the_answers_and_accuracies_are_those_of_the_model_and_nothing_is_sent(r
     assert sent(replayed) == 0
 
 
-def test_the_table_of_bigtom_comes_of_the_replies_in_the_repository(tmp_path: Path) -> None:
-    """Its stories are not there: what was asked is only told by the keys of the replies."""
-    places = {name: str(tmp_path) for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "RECTOM_HOME")}
-    places["RECTOM_DATA"] = str(published("bigtom", "bigtom.csv"))
+@pytest.mark.parametrize(
+    ("name", "file", "heading", "ends"),
+    [
+        ("bigtom", "bigtom.csv", "## BigToM", 3),  # some questions have no answer
+        ("fantom", "fantom_v1.belief_only.json", "## FanToM", 3),
+    ],
+)
+def test_a_table_of_results_comes_of_the_replies_in_the_repository(
+    tmp_path: Path, name: str, file: str, heading: str, ends: int
+) -> None:
+    """The texts are not there: what was asked is only told by the keys of the replies."""
+    places = {kind: str(tmp_path) for kind in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "RECTOM_HOME")}
+    places["RECTOM_DATA"] = str(published(name, file))
     here = ("--cache", tmp_path / "store", "--runs", tmp_path / "runs")
+    table = _table(heading)
     call("cache", "import", ROOT / "experiments" / "real-replies.gz", *here[:2], **places)
-    ended = call("sweep", ROOT / "experiments" / "real.toml", "--only", "bigtom", "--plain", "--json", *here, **places)
-    assert ended.status == 3, ended.err  # some questions have no answer
-    told = {cell["method"]: cell["summary"] for cell in json.loads(ended.out)["cells"]}
+    cells = [word for method in table for word in ("--only", f"{name}*· {method} ·*")]
+    ended = call("sweep", ROOT / "experiments" / "real.toml", *cells, "--plain", "--json", *here, **places)
+    assert ended.status == ends, ended.err
+    told = {cell["method"]: cell["summary"] for cell in json.loads(ended.out)["cells"] if cell["summary"]}
     assert sum(summary["calls"]["sent"] for summary in told.values()) == 0
-    _, _, section = (ROOT / "docs" / "results.md").read_text().partition("## BigToM")
+    assert table == {method: _figures(summary) for method, summary in told.items()}
+
+
+def _table(heading: str) -> dict[str, tuple[float, ...]]:
+    """The last five columns but the minutes of the table below a heading of the page of results, by the method."""
+    _, _, after = (ROOT / "docs" / "results.md").read_text().partition(heading)
+    section, _, _ = after.partition("\n## ")
     rows = re.findall(
         r"^\| `([^`]+)`.*?([\d.]+) \([^|]+\| ([^|]+) \| ([^|]+) \| ([^|]+) \| \d+ \|$", section, re.MULTILINE
     )
-    table = {method: tuple(float(figure.replace(",", "")) for figure in row) for method, *row in rows[: len(told)]}
-    assert table == {method: _figures(summary) for method, summary in told.items()}
+    return {method: tuple(float(figure.replace(",", "")) for figure in row) for method, *row in rows}
 
 
 def _figures(summary: dict[str, Any]) -> tuple[float, ...]:
