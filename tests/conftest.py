@@ -43,6 +43,7 @@ def hitom_file() -> Path:
     pytest.skip(f"no Hi-ToM file at {' or '.join(map(str, folders()))}: set RECTOM_DATA to it (rectom data get hitom)")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of several processes one takes all tests of a file, and one all that share the Prefect server, which are long and
     so go first.
