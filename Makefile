@@ -49,7 +49,7 @@ demo-model: local
 	@$(BIN)/python -m webbrowser -t "file://$(CURDIR)/runs/demo/index.html" > /dev/null || true
 
 test: install
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: install
 	$(BIN)/ruff check .

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from xdist.scheduler import LoadScopeScheduling
 
 from rectom import grammar
 from rectom.benchmarks import hitom
@@ -30,6 +31,9 @@ settings.register_profile(
 )
 settings.load_profile("rectom")
 
+#: How the files begin whose tests share the Prefect server.
+_WITH_PREFECT = "test_prefect_"
+
 Missed: TypeAlias = Callable[[Rules], list[int]]
 
 
@@ -43,18 +47,22 @@ def hitom_file() -> Path:
     pytest.skip(f"no Hi-ToM file at {' or '.join(map(str, folders()))}: set RECTOM_DATA to it (rectom data get hitom)")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+class _Together(LoadScopeScheduling):  # type: ignore[misc]
+    """Of several processes one takes all tests of a file, and one all that share the Prefect server."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, _ = nodeid.partition("::")
+        return _WITH_PREFECT if _WITH_PREFECT in file else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return _Together(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of several processes one takes all tests of a file, and one all that share the Prefect server, which are long and
-    so go first.
-    """
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("prefect" if _with_prefect(item) else item.path.stem))
-    items.sort(key=lambda item: not _with_prefect(item))
-
-
-def _with_prefect(item: pytest.Item) -> bool:
-    return item.get_closest_marker("prefect") is not None
+    """What takes longest goes first: else one process would be left alone with it in the end."""
+    items.sort(key=lambda item: _WITH_PREFECT not in item.path.name)
 
 
 @pytest.fixture(scope="session")

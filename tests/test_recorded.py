@@ -1,4 +1,4 @@
-"""A real model's real replies, replayed: Qwen2.5-Coder-1.5B-Instruct on sixty questions, and on BigToM's and FanToM's samples."""
+"""Real replies, replayed: of Qwen2.5-Coder-1.5B-Instruct to sixty questions and to BigToM's and FanToM's samples."""
 
 from __future__ import annotations
 
