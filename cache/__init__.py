@@ -1,6 +1,6 @@
 """The content-addressed store on disk: model replies and stage results by the digest of their inputs."""
 
-from cache.archive import Imported, export, import_
+from cache.archive import Imported, Rescued, export, import_, rescue
 from cache.care import Problem, Size, Stats, prune, stats, verify
 from cache.entry import KINDS, Entry, Value
 from cache.errors import ArchiveError, CacheCorrupt, CacheError, CacheFormat, CacheFull, CacheReadOnly
@@ -20,6 +20,7 @@ __all__ = [
     "Imported",
     "Problem",
     "Reason",
+    "Rescued",
     "Size",
     "Stats",
     "Store",
@@ -30,6 +31,7 @@ __all__ = [
     "export",
     "import_",
     "prune",
+    "rescue",
     "stats",
     "verify",
 ]

@@ -16,9 +16,10 @@ import orjson
 
 from cache.disk import VALUE_LIMIT
 from cache.entry import KINDS, REQUEST, Entry, Value, fits, is_key
-from cache.errors import ArchiveError
+from cache.errors import ArchiveError, unreadable
 from cache.files import replacing
 from cache.keys import encode
+from cache.salvage import Salvage
 from cache.store import Store
 from cache.writer import BATCH
 
@@ -30,8 +31,16 @@ _HEADER = {"format": "rectom-cache", "version": 1}
 
 
 @dataclass(frozen=True)
+class Rescued:
+    """How many entries were written, and how many, of whatever kind, could not be read."""
+
+    entries: int
+    lost: int
+
+
+@dataclass(frozen=True)
 class Imported:
-    """How many entries were new, how many were there already, how many do not belong to their key."""
+    """How many entries were new, how many were there already, how many are not of their kind or not of their key."""
 
     added: int = 0
     present: int = 0
@@ -56,26 +65,40 @@ def export(
         ArchiveError: ``file`` cannot be written; it is then as it was.
 
     """
-    entries = (
-        Entry(kind, key, value if requests else _bare(value))
-        for kind in kinds
-        for key, value in store.iterate(kind)
-        if value is not None and (keys is None or key in keys)
-    )
-    try:
-        with replacing(file) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
-            return _write(packed, entries)
-    except OSError as error:
-        raise ArchiveError(
-            f"the archive {file} cannot be written ({error.strerror}): choose another place for it"
-        ) from error
+    every = (Entry(kind, key, value) for kind in kinds for key, value in store.iterate(kind) if value is not None)
+    return _save(file, _chosen(every, keys, requests))
+
+
+def rescue(
+    folder: Path,
+    file: Path,
+    kinds: Iterable[str] = ("reply",),
+    keys: Collection[str] | None = None,
+    *,
+    requests: bool = True,
+) -> Rescued:
+    """`export` from the damaged database in ``folder``, which no store can read through: what can be read of it.
+
+    Raises:
+        CacheCorrupt: the database cannot be opened, or no such entry can be read; ``file`` is as it was.
+        ArchiveError: ``file`` cannot be written, or is there already; it is then as it was.
+
+    """
+    if file.exists():
+        raise ArchiveError(f"{file} may hold what the damaged cache in {folder} has lost: export to a new file")
+    wanted = set(kinds)
+    with Salvage(folder) as salvage:
+        every = (entry for entry in salvage.entries() if entry.kind in wanted)
+        entries = _save(file, _some(_chosen(every, keys, requests), salvage))
+    return Rescued(entries, salvage.lost)
 
 
 def import_(store: Store, file: Path, ratio: int = RATIO) -> Imported:
     """Add to ``store`` the entries of ``file`` that it lacks or cannot read; no other is overwritten.
 
     The whole file is checked before the first entry is stored. A reply that does not lie under the digest of
-    its request is counted as refused. ``ratio`` bounds how many times its size the file may unpack to.
+    its request is counted as refused, and so are stage results under another key than their fields' or of another
+    form than theirs. ``ratio`` bounds how many times its size the file may unpack to.
 
     Raises:
         ArchiveError: the file is truncated, foreign, tampered with, or over its bounds; nothing was stored.
@@ -94,6 +117,31 @@ def import_(store: Store, file: Path, ratio: int = RATIO) -> Imported:
 def _bare(value: Value) -> Value:
     """A value without its request: it is found under the same key, which no longer vouches for it."""
     return {name: field for name, field in value.items() if name != REQUEST}
+
+
+def _chosen(entries: Iterable[Entry], keys: Collection[str] | None, requests: bool) -> Iterator[Entry]:
+    for entry in entries:
+        if keys is None or entry.key in keys:
+            yield entry if requests else entry._replace(value=_bare(entry.value))
+
+
+def _some(entries: Iterable[Entry], salvage: Salvage) -> Iterator[Entry]:
+    """The same; raises CacheCorrupt at the end if there was none, and rows were lost."""
+    entry = None
+    for entry in entries:
+        yield entry
+    if entry is None and salvage.lost:
+        raise unreadable(salvage.folder, f"{salvage.lost} of its {salvage.rows} rows are damaged")
+
+
+def _save(file: Path, entries: Iterable[Entry]) -> int:
+    try:
+        with replacing(file) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+            return _write(packed, entries)
+    except OSError as error:
+        raise ArchiveError(
+            f"the archive {file} cannot be written ({error.strerror}): choose another place for it"
+        ) from error
 
 
 def _write(packed: gzip.GzipFile, entries: Iterable[Entry]) -> int:

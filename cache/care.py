@@ -9,6 +9,18 @@ from pathlib import Path
 from cache.entry import KINDS, Entry, fits
 from cache.store import Store
 
+_DAMAGED = {
+    "reply": "its value is damaged; it counts as missing, and is asked for again",
+    "stage": "its value is damaged; it counts as missing, and is computed again",
+    "latest": "its value is damaged; it counts as missing, and no result depends on it",
+}
+_MISPLACED = {
+    "reply": "its request is not the one that its key stands for; `rectom cache export FILE` and `rectom cache import "
+    "FILE` into a new folder leave it behind",
+    "stage": "its fields are not those that its key stands for; `rectom cache prune` deletes stage results, which are "
+    "computed again for nothing",
+}
+
 
 @dataclass(frozen=True)
 class Size:
@@ -50,8 +62,8 @@ def stats(store: Store) -> Stats:
 def verify(store: Store) -> list[Problem]:
     """Read everything; the problems that there are, none when the store is sound.
 
-    A damaged entry counts as missing and is computed again: only a problem of the database as a whole needs a
-    repair by hand.
+    A damaged entry counts as missing, and is asked for or computed again: only an entry under another key than its
+    own, and a problem of the database as a whole, need a hand.
 
     Raises:
         CacheCorrupt: the database is too damaged to be read through.
@@ -105,6 +117,6 @@ def _foreign(store: Store) -> int:
 def _entries(store: Store, kind: str) -> Iterator[Problem]:
     for key, value in store.iterate(kind):
         if value is None:
-            yield Problem(f"{kind}:{key}", "its value is damaged; it counts as missing and will be computed again")
+            yield Problem(f"{kind}:{key}", _DAMAGED[kind])
         elif not fits(Entry(kind, key, value)):
-            yield Problem(f"{kind}:{key}", "its request is not the one that its key stands for; delete it")
+            yield Problem(f"{kind}:{key}", _MISPLACED[kind])

@@ -12,12 +12,14 @@ import diskcache
 import orjson
 from diskcache.core import MODE_RAW, UNKNOWN
 
+from cache.entry import Value, has_form
+
 VALUE_LIMIT = 64 * 2**20
 """The most bytes of JSON in one value: a real one has kilobytes, a damaged one must not fill the memory."""
 
 
 class DamagedValue(Exception):
-    """The value of an entry cannot be read; the other entries can."""
+    """The value of an entry cannot be read, or is not of its kind; the other entries can be used."""
 
 
 class JsonDisk(diskcache.Disk):  # type: ignore[misc]
@@ -43,18 +45,32 @@ class JsonDisk(diskcache.Disk):  # type: ignore[misc]
 
     def fetch(self, mode: int, filename: object, value: object, read: bool) -> dict[str, Any]:
         """The JSON object of a row; raises DamagedValue where there is none, as for every pickle and file."""
-        if mode != MODE_RAW or filename is not None or read or type(value) is not bytes:
+        if read:
             raise DamagedValue("its value was not written by this program")
-        try:
-            found = orjson.loads(_decompress(value))
-        except (zlib.error, orjson.JSONDecodeError) as error:
-            raise DamagedValue(f"its value is damaged ({error})") from None
-        if not isinstance(found, dict):
-            raise DamagedValue("its value is no JSON object")
-        return found
+        return _object(mode, filename, value)
 
     def remove(self, file_path: object) -> None:
         """Do nothing: no value has a file, and a path named by the database is not to be trusted."""
+
+
+def read_value(kind: str, mode: int, filename: object, value: object) -> Value:
+    """The value of an entry for the fields of its row; raises DamagedValue where it is none of an entry of ``kind``."""
+    found = _object(mode, filename, value)
+    if not has_form(kind, found):
+        raise DamagedValue(f"its value is not that of a {kind} entry")
+    return found
+
+
+def _object(mode: int, filename: object, value: object) -> dict[str, Any]:
+    if mode != MODE_RAW or filename is not None or type(value) is not bytes:
+        raise DamagedValue("its value was not written by this program")
+    try:
+        found = orjson.loads(_decompress(value))
+    except (zlib.error, orjson.JSONDecodeError) as error:
+        raise DamagedValue(f"its value is damaged ({error})") from None
+    if not isinstance(found, dict):
+        raise DamagedValue("its value is no JSON object")
+    return found
 
 
 def _decompress(data: bytes) -> bytes:

@@ -13,6 +13,17 @@ KINDS = ("reply", "stage", "latest")
 REQUEST = "request"
 """The field of a reply that holds what was asked."""
 
+_SOURCES = {"reply": REQUEST, "stage": "fields"}
+"""The field whose digest is the key. What was last computed has none: its key stands for a place."""
+
+_FORMS: dict[str, tuple[dict[str, type], ...]] = {
+    # Whoever asks for a reply reads it with more care than could be taken here.
+    "reply": ({},),
+    "stage": ({"fields": dict, "output": object, "calls": list},),
+    "latest": ({"fields": dict, "outcome": str}, {"structured": str}),
+}
+"""The fields that the readers of a kind rely on, with their types; of several forms a value has one."""
+
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -43,15 +54,23 @@ def name(kind: str, key: str) -> str:
     return f"{check_kind(kind)}:{key}"
 
 
-def fits(entry: Entry) -> bool:
-    """Whether a reply is stored under the digest of its own request.
+def has_form(kind: str, value: Value) -> bool:
+    """Whether ``value`` has the fields that an entry of its kind is read for; of a reply none is looked at."""
+    return any(
+        all(field in value and isinstance(value[field], type_) for field, type_ in form.items())
+        for form in _FORMS[kind]
+    )
 
-    True for the other kinds, and for a reply that does not carry its request.
+
+def fits(entry: Entry) -> bool:
+    """Whether an entry has the form of its kind and lies under the digest of a reply's request or a stage's fields.
+
+    A reply that does not carry its request, and what was last computed, may lie under any key.
     """
-    request = entry.value.get(REQUEST)
-    if entry.kind != "reply" or not isinstance(request, dict):
-        return True
+    if not has_form(entry.kind, entry.value):
+        return False
+    source = entry.value.get(_SOURCES[entry.kind]) if entry.kind in _SOURCES else None
     try:
-        return digest(request) == entry.key
+        return not isinstance(source, dict) or digest(source) == entry.key
     except TypeError:
         return False

@@ -3,9 +3,9 @@
     CacheError             the root; by itself: closed, locked too long, a failing disk, too large a value
     ├── CacheReadOnly      the folder cannot be made, opened or written
     ├── CacheFull          no space, quota or file size left; what was stored before is intact
-    ├── CacheCorrupt       the database itself is not readable
+    ├── CacheCorrupt       the database itself is not readable, or nothing in it is
     ├── CacheFormat        the folder was made by another program or another format version
-    └── ArchiveError       an archive is truncated, foreign, tampered with or over its bounds
+    └── ArchiveError       an archive is truncated, foreign, tampered with, over its bounds, or cannot be written
 
 Every message is one line: what happened, where, and what to do next.
 """
@@ -53,7 +53,7 @@ _FULL = (
 _CORRUPT = (
     CacheCorrupt,
     "the cache database in {folder} is not readable ({why}): save what can be read with "
-    "`rectom cache export FILE`, move the folder aside and import a backup, or choose another one with --cache DIR",
+    "`rectom cache export FILE`, move the folder aside and import FILE, or choose another one with --cache DIR",
 )
 _LOCKED = (
     CacheError,
@@ -102,6 +102,14 @@ def corrupt(folder: Path, why: str) -> CacheCorrupt:
     """The database in ``folder`` is not one that can be used."""
     kind, text = _CORRUPT
     return kind(text.format(folder=folder, why=why))
+
+
+def unreadable(folder: Path, why: str) -> CacheCorrupt:
+    """The database in ``folder`` holds nothing that could be saved."""
+    return CacheCorrupt(
+        f"nothing can be saved from the cache database in {folder} ({why}): move the folder aside and begin with an "
+        "empty one; `rectom cache import FILE` takes in what `rectom cache export FILE` wrote before"
+    )
 
 
 def closed(folder: Path) -> CacheError:

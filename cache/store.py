@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from cache.disk import VALUE_LIMIT, DamagedValue
+from cache.disk import VALUE_LIMIT, DamagedValue, read_value
 from cache.entry import KINDS, Entry, Value, check_kind, is_key, name
 from cache.errors import CacheError, closed, translate
 from cache.folder import absolute, open_database
@@ -31,7 +31,7 @@ class Store:
     it (a read takes microseconds); writes go through one thread of their own. Not for network file systems.
 
     ``folder`` is the absolute path; ``damaged`` holds the names (``kind:key``) of the entries that were found
-    to be unreadable, which count as missing until they are written again.
+    to be unreadable, or not of their kind's form, which count as missing until they are written again.
 
     Raises:
         CacheReadOnly, CacheFull, CacheCorrupt, CacheFormat: the folder cannot be used; also, each with its
@@ -60,15 +60,9 @@ class Store:
 
     def get(self, kind: str, key: str) -> Value | None:
         """The value, or None where there is none or it is damaged (which is logged once)."""
-        entry = name(kind, key)
         # Not through diskcache, whose `get` takes twice as long.
-        rows = self.query(_VALUE, (entry,))
-        try:
-            value: Value | None = self._database.disk.fetch(*rows[0], False) if rows else None
-        except DamagedValue as error:
-            self._note(entry, error)
-            value = None
-        return value
+        rows = self.query(_VALUE, (name(kind, key),))
+        return self._value(kind, key, rows[0]) if rows else None
 
     def contains(self, kind: str, key: str) -> bool:
         """Whether there is an entry; `get` alone tells whether it can be read."""
@@ -114,12 +108,8 @@ class Store:
         Entries come from the disk a page at a time; those written or deleted meanwhile may be among them
         or not.
         """
-        for key, mode, filename, blob in self._rows(kind, "mode, filename, value"):
-            try:
-                yield key, self._database.disk.fetch(mode, filename, blob, False)
-            except DamagedValue as error:
-                self._note(name(kind, key), error)
-                yield key, None
+        for key, *row in self._rows(kind, "mode, filename, value"):
+            yield key, self._value(kind, key, row)
 
     def keys(self, kind: str, stored_before: float | None = None) -> Iterator[str]:
         """Every key of ``kind`` in order, or only those stored before a time (seconds since 1970)."""
@@ -154,6 +144,13 @@ class Store:
                 if is_key(key):
                     yield key, *rest
             start = page[-1][0]
+
+    def _value(self, kind: str, key: str, row: Sequence[Any]) -> Value | None:
+        try:
+            return read_value(kind, *row)
+        except DamagedValue as error:
+            self._note(name(kind, key), error)
+            return None
 
     def _submit(self, changes: list[Change], future: Callable[[], D]) -> list[D]:
         waiting = []

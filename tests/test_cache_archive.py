@@ -21,11 +21,16 @@ def reply(number: int) -> Entry:
     return Entry("reply", digest(request), {"request": request, "text": "é\n" * number, "outcome": "ok"})
 
 
+def stage(number: int) -> Entry:
+    fields = {"stage": "s", "n": number}
+    return Entry("stage", digest(fields), {"fields": fields, "output": number, "calls": []})
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store(tmp_path / "cache") as opened:
         opened.put_many_now(reply(number) for number in range(150))
-        opened.put_now("stage", digest("stage"), {"fields": {}, "output": 1})
+        opened.put_now(*stage(1))
         yield opened
 
 
@@ -102,6 +107,30 @@ def test_a_reply_under_another_key_is_refused(fresh: Store, tmp_path: Path) -> N
     assert [key for key, _ in fresh.iterate("reply")] == [good["key"]]
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Entry("stage", stage(1).key, {}),
+        Entry("stage", digest("another"), stage(1).value),
+        Entry("latest", digest(1), {}),
+        Entry("latest", digest(1), {"fields": [], "outcome": "ok"}),
+    ],
+)
+def test_a_stage_result_is_held_against_its_form_and_its_key(fresh: Store, tmp_path: Path, entry: Entry) -> None:
+    file = tmp_path / "forged"
+    file.write_bytes(gzip.compress(lines(stage(2)._asdict(), entry._asdict())))
+    assert import_(fresh, file) == Imported(added=1, refused=1)
+    assert not fresh.contains(entry.kind, entry.key)
+
+
+def test_what_is_not_of_its_form_is_healed(fresh: Store, tmp_path: Path) -> None:
+    file = tmp_path / "backup"
+    file.write_bytes(gzip.compress(lines(stage(1)._asdict())))
+    fresh.put_now("stage", stage(1).key, {})
+    assert import_(fresh, file) == Imported(added=1)
+    assert fresh.get("stage", stage(1).key) == stage(1).value
+
+
 def nested(levels: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(levels):
@@ -114,13 +143,13 @@ def test_the_deepest_value_that_can_be_stored(fresh: Store, tmp_path: Path) -> N
     while levels:
         levels -= 1
         with contextlib.suppress(TypeError):
-            fresh.put_now("stage", digest(1), nested(levels))
+            fresh.put_now("reply", digest(1), nested(levels))
             break
     assert levels > 100
-    assert export(fresh, tmp_path / "deep", ["stage"]) == 1
-    fresh.delete("stage", [digest(1)])
+    assert export(fresh, tmp_path / "deep") == 1
+    fresh.delete("reply", [digest(1)])
     assert import_(fresh, tmp_path / "deep") == Imported(added=1)
-    assert fresh.get("stage", digest(1)) == nested(levels)
+    assert fresh.get("reply", digest(1)) == nested(levels)
     assert verify(fresh) == []
 
 

@@ -1,3 +1,4 @@
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cache import Entry, Problem, Size, Store, digest, prune, stats, verify
+from cache import Entry, Imported, Problem, Size, Store, digest, export, import_, prune, stats, verify
 
 
 def reply(number: int) -> Entry:
@@ -15,12 +16,17 @@ def reply(number: int) -> Entry:
     return Entry("reply", digest(request), {"request": request, "text": "x"})
 
 
+def stage(number: int) -> Entry:
+    fields = {"stage": number}
+    return Entry("stage", digest(fields), {"fields": fields, "output": "y" * 1000, "calls": []})
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store(tmp_path / "cache") as opened:
         opened.put_many_now(reply(number) for number in range(100))
-        opened.put_many_now(Entry("stage", digest(n), {"output": "y" * 1000}) for n in range(80))
-        opened.put_many_now(Entry("latest", digest(n), {"fields": {}}) for n in range(5))
+        opened.put_many_now(stage(number) for number in range(80))
+        opened.put_many_now(Entry("latest", digest(n), {"fields": {}, "outcome": "ok"}) for n in range(5))
         yield opened
 
 
@@ -39,8 +45,8 @@ def test_stats(store: Store) -> None:
     assert 0 < found.kinds["stage"].size < 80 * 1000
     assert found.size > sum(size.size for size in found.kinds.values())
     assert found.damaged == 0
-    change(store, "UPDATE Cache SET value = x'00' WHERE key = ?", f"stage:{digest(3)}")
-    assert store.get("stage", digest(3)) is None
+    change(store, "UPDATE Cache SET value = x'00' WHERE key = ?", f"stage:{stage(3).key}")
+    assert store.get("stage", stage(3).key) is None
     assert stats(store).damaged == 1
 
 
@@ -54,11 +60,26 @@ def test_a_sound_store_has_no_problems(store: Store) -> None:
 
 
 def test_verify_names_the_damaged_and_the_misplaced(store: Store) -> None:
-    change(store, "UPDATE Cache SET value = x'00' WHERE key = ?", f"stage:{digest(3)}")
+    change(store, "UPDATE Cache SET value = x'00' WHERE key = ?", f"stage:{stage(3).key}")
     store.put_now("reply", digest("another"), reply(1).value)
-    found = verify(store)
-    assert {problem.entry for problem in found} == {f"stage:{digest(3)}", f"reply:{digest('another')}"}
-    assert all("\n" not in str(problem) for problem in found)
+    store.put_now("stage", digest("another"), stage(1).value)
+    store.put_now("latest", digest(1), {})
+    found = {problem.entry: problem.what for problem in verify(store)}
+    damaged, misplaced = f"stage:{stage(3).key}", f"reply:{digest('another')}"
+    assert found.keys() == {damaged, f"latest:{digest(1)}", misplaced, f"stage:{digest('another')}"}
+    assert all("\n" not in what and "delete it" not in what for what in found.values())
+    assert "counts as missing" in found[damaged]
+
+
+def test_what_verify_advises_leaves_no_problem(store: Store, tmp_path: Path) -> None:
+    store.put_now("reply", digest("another"), reply(1).value)
+    store.put_now("stage", digest("another"), stage(1).value)
+    assert sorted(re.findall("rectom cache (\\w+)", " ".join(map(str, verify(store))))) == ["export", "import", "prune"]
+    prune(store, ["stage"])
+    export(store, tmp_path / "archive")
+    with Store(tmp_path / "new") as new:
+        assert import_(new, tmp_path / "archive") == Imported(added=100, refused=1)
+        assert verify(new) == []
 
 
 @pytest.mark.parametrize("key", ["other:" + "a" * 64, "reply:short", "reply:" + "G" * 64, "", 7])
@@ -95,11 +116,11 @@ def test_prune_takes_the_named_kinds_only(store: Store) -> None:
 
 def test_prune_by_age(store: Store) -> None:
     day = 86_400
-    change(store, "UPDATE Cache SET store_time = ? WHERE key = ?", time.time() - 2 * day, f"stage:{digest(3)}")
+    change(store, "UPDATE Cache SET store_time = ? WHERE key = ?", time.time() - 2 * day, f"stage:{stage(3).key}")
     assert prune(store, ["stage"], older_than=timedelta(days=3)) == 0
     assert prune(store, ["stage"], older_than=timedelta(days=1), dry_run=True) == 1
     assert prune(store, ["stage"], older_than=timedelta(days=1)) == 1
-    assert not store.contains("stage", digest(3))
+    assert not store.contains("stage", stage(3).key)
     assert store.count()["stage"] == 79
 
 

@@ -71,6 +71,19 @@ def test_an_entry_that_is_not_what_its_key_says_is_found(lab: Lab) -> None:
     assert "1 problems" in ended.out
 
 
+def test_a_stage_result_that_is_none_is_computed_again(lab: Lab) -> None:
+    with Store(lab.store) as store:
+        for kind in ("stage", "latest"):
+            for key in list(store.keys(kind)):
+                store.put_now(kind, key, {})
+    ended = care(lab, "verify")
+    assert ended.status == 1
+    assert "counts as missing" in ended.out
+    assert not lab.asked_by(lab.run)
+    # Of items that are the same only one may be computed: what was noted of the others stays as it is.
+    assert "stage:" not in care(lab, "verify").out
+
+
 def test_pruning_deletes_stage_results_and_a_rerun_makes_them_for_nothing(lab: Lab) -> None:
     before = count(lab.store)
     assert f"{before['stage']:,} entries would be deleted" in care(lab, "prune", "--dry-run").out
@@ -162,3 +175,52 @@ def test_an_archive_that_cannot_be_written_is_said_in_one_line(lab: Lab, tmp_pat
     assert ended.status == 1
     assert len(ended.errors) == 1
     assert "cannot be written" in ended.errors[0]
+
+
+def spoil(folder: Path, kind: int) -> None:
+    """Overwrite one page of a store's database: the middle one of those that begin with the number of a kind."""
+    content = bytearray((folder / "cache.db").read_bytes())
+    places = [place for place in range(0, len(content), 4096) if content[place] == kind]
+    place = places[len(places) // 2]
+    content[place : place + 4096] = b"\xa5" * 4096
+    (folder / "cache.db").write_bytes(content)
+
+
+def test_what_can_be_read_of_a_damaged_store_is_exported(lab: Lab, tmp_path: Path) -> None:
+    archive, there = tmp_path / "saved.gz", tmp_path / "there"
+    replies = count(lab.store)["reply"]
+    spoil(lab.store, 13)  # with rows on it
+    assert "rectom cache export FILE" in care(lab, "verify").err
+    ended = care(lab, "export", archive)
+    assert ended.status == 3
+    assert len(ended.errors) == 1
+    lost = re.search(rf"(\d+) entries could not be read; .* move {lab.store} aside and import {archive}", ended.err)
+    assert lost
+    assert care(lab, "import", archive, folder=there).status == 0
+    assert replies - int(lost[1]) <= count(there)["reply"] <= replies
+    assert sum(lab.asked_by(lambda: lab.run(cache=there)).values()) <= int(lost[1])
+
+
+def test_where_nothing_can_be_read_that_is_said_in_one_line(lab: Lab, tmp_path: Path) -> None:
+    spoil(lab.store, 5)  # the one that leads to all rows
+    ended = care(lab, "export", tmp_path / "saved.gz")
+    assert (ended.status, ended.out, len(ended.errors)) == (1, "", 1)
+    assert "move the folder aside and begin with an empty one" in ended.err
+    assert not (tmp_path / "saved.gz").exists()
+
+
+def test_a_damaged_index_costs_no_entry(lab: Lab, tmp_path: Path) -> None:
+    replies = count(lab.store)["reply"]
+    spoil(lab.store, 2)  # the one that leads to the names of all entries
+    ended = care(lab, "export", tmp_path / "saved.gz")
+    assert (ended.status, ended.out) == (0, f"{tmp_path / 'saved.gz'}: {replies} entries\n")
+    assert "0 entries could not be read; the cache database is damaged" in ended.err
+
+
+def test_an_archive_without_what_is_damaged_is_partial(lab: Lab, tmp_path: Path) -> None:
+    with Store(lab.store) as store:
+        key = next(store.keys("reply"))
+        store._database._sql("UPDATE Cache SET value = x'00' WHERE key = ?", (f"reply:{key}",))
+    ended = care(lab, "export", tmp_path / "saved.gz")
+    assert ended.status == 3
+    assert ended.errors[-1] == "rectom: 1 entries could not be read"

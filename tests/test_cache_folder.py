@@ -86,7 +86,7 @@ def test_a_corrupt_database_is_told_at_once(tmp_path: Path, keep: int) -> None:
     database.write_bytes(content[:keep] + b"\xa5" * (len(content) - keep))
     error = failure(tmp_path)
     assert type(error) is CacheCorrupt
-    assert "move the folder aside and import a backup" in str(error)
+    assert "move the folder aside and import FILE" in str(error)
 
 
 def test_settings_that_are_not_ours(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ def entries(count: int, kind: str = "reply") -> list[Entry]:
     return [Entry(kind, digest([kind, number]), {"n": number}) for number in range(count)]
 
 
+def value(kind: str, content: object) -> dict[str, Any]:
+    """A value of the form of its kind that holds `content`."""
+    forms: dict[str, dict[str, Any]] = {
+        "reply": {"text": content},
+        "stage": {"fields": {"a": content}, "output": content, "calls": [content]},
+        "latest": {"fields": {"a": content}, "outcome": "ok"},
+    }
+    return forms[kind]
+
+
 def damage(store: Store, name: str) -> None:
     with closing(sqlite3.connect(store.folder / "cache.db")) as database, database:
         changed = database.execute("UPDATE Cache SET value = x'789c0102' WHERE key = ?", (name,))
@@ -40,7 +51,9 @@ def damage(store: Store, name: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.sampled_from(KINDS), st.integers(0, 5), st.dictionaries(st.text("abc"), JSON)),
+        st.sampled_from(KINDS).flatmap(
+            lambda kind: st.tuples(st.just(kind), st.integers(0, 5), JSON.map(partial(value, kind)))
+        ),
         max_size=12,
     )
 )
@@ -73,9 +86,9 @@ def test_what_is_not_there(store: Store) -> None:
 
 async def test_kinds_do_not_mix(store: Store) -> None:
     key = digest(1)
-    await store.put("stage", key, {"output": 1})
+    await store.put("stage", key, value("stage", 1))
     assert store.get("reply", key) is None
-    assert store.get("stage", key) == {"output": 1}
+    assert store.get("stage", key) == value("stage", 1)
 
 
 async def test_a_put_is_on_the_disk_when_it_returns(store: Store) -> None:
@@ -169,6 +182,28 @@ async def test_a_damaged_entry_is_a_miss_told_once(store: Store, caplog: pytest.
     assert store.damaged == set()
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("stage", {}),
+        ("stage", {"fields": {}, "output": 1}),
+        ("stage", {"fields": [], "output": 1, "calls": []}),
+        ("stage", {"fields": {}, "output": 1, "calls": None}),
+        ("latest", {}),
+        ("latest", {"fields": {}}),
+        ("latest", {"structured": None}),
+    ],
+)
+def test_an_entry_that_is_not_of_its_kind_is_a_miss(
+    store: Store, caplog: pytest.LogCaptureFixture, kind: str, value: dict[str, Any]
+) -> None:
+    store.put_now(kind, digest(1), value)
+    assert store.get(kind, digest(1)) is None
+    assert list(store.iterate(kind)) == [(digest(1), None)]
+    assert store.damaged == {f"{kind}:{digest(1)}"}
+    assert "counts as missing" in caplog.text
+
+
 def test_a_page_that_is_damaged_while_the_store_is_open(store: Store) -> None:
     store.put_many_now([Entry("reply", digest(n), {"text": digest(n) * 20}) for n in range(3000)])
     store.close()
@@ -178,7 +213,7 @@ def test_a_page_that_is_damaged_while_the_store_is_open(store: Store) -> None:
         with database.open("r+b") as file:
             file.seek(8192 * 4)
             file.write(b"\xa5" * (size - 8192 * 4))
-        with pytest.raises(CacheCorrupt, match="import a backup"):
+        with pytest.raises(CacheCorrupt, match="import FILE"):
             all(again.contains("reply", digest(number)) for number in range(3000))
 
 

@@ -112,13 +112,13 @@ async def test_sqlite_says_why(
     store: Store, monkeypatch: pytest.MonkeyPatch, pragma: str, kind: type[CacheError]
 ) -> None:
     spoil_once(store, monkeypatch, pragma)
-    big = [Entry("stage", digest(n), {"text": random.Random(n).randbytes(20_000).hex()}) for n in range(20)]
+    big = [Entry("reply", digest(n), {"text": random.Random(n).randbytes(20_000).hex()}) for n in range(20)]
     with pytest.raises(CacheError) as caught:
         await store.put_many(big)
     assert type(caught.value) is kind
     assert str(store.folder) in str(caught.value)
     await store.put_many(big)
-    assert store.count()["stage"] == 20
+    assert store.count()["reply"] == 20
     assert verify(store) == []
 
 

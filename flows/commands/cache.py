@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 import cache
-from cache import Store
+from cache import CacheCorrupt, Rescued, Store
+from flows.cli import PARTIAL
 from flows.home import home
 from flows.options import Finite
 from rectom.errors import SettingsError
@@ -27,10 +28,14 @@ _folder = click.option(
 
 def _open(folder: Path | None, *, made: bool = False) -> Store:
     """The store; it is only made where something is to be put into it."""
-    folder = folder or home() / "cache"
+    folder = folder or _usual()
     if not made and not folder.exists():
         raise SettingsError(f"there is no cache at {folder}; give --cache DIR")
     return Store(folder)
+
+
+def _usual() -> Path:
+    return home() / "cache"
 
 
 @click.group(name="cache")
@@ -94,18 +99,29 @@ def _confirmed() -> bool:
 @click.option("--run", "names", multiple=True, help="Only the replies of this run or sweep; repeatable.")
 @click.option("--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), help="Where runs are.")
 @click.option("--bare", is_flag=True, help="Without what was asked, which replies may quote: far smaller.")
-def export(folder: Path | None, file: Path, stages: bool, names: tuple[str, ...], place: Path, bare: bool) -> None:
+def export(folder: Path | None, file: Path, stages: bool, names: tuple[str, ...], place: Path, bare: bool) -> int:
     """Write the replies to an archive, for another machine or a colleague.
 
-    With --run, whoever takes in the archive repeats those runs, and nothing is sent.
+    With --run, whoever takes in the archive repeats those runs, and nothing is sent. Of a store whose database is
+    damaged all is written that can be read; the exit status is then 3.
     """
     if stages and (names or bare):
         option = "--run" if names else "--bare"
         raise click.UsageError(f"{option} takes replies alone, from which stages are computed: leave out --stages")
     kinds: tuple[Any, ...] = ("reply", "stage") if stages else ("reply",)
-    with _open(folder) as store:
-        count = cache.export(store, file, kinds, _keys(names, place) if names else None, requests=not bare)
-    click.echo(f"{file}: {count:,} entries")
+    keys = _keys(names, place) if names else None
+    aside = ""
+    try:
+        with _open(folder) as store:
+            done = Rescued(cache.export(store, file, kinds, keys, requests=not bare), len(store.damaged))
+    except CacheCorrupt:
+        folder = folder or _usual()
+        done = cache.rescue(folder, file, kinds, keys, requests=not bare)
+        aside = f"; the cache database is damaged: move {folder} aside and import {file}"
+    click.echo(f"{file}: {done.entries:,} entries")
+    if done.lost or aside:
+        click.echo(f"rectom: {done.lost:,} entries could not be read{aside}", err=True)
+    return PARTIAL if done.lost else 0
 
 
 def _keys(names: Sequence[str], place: Path) -> set[str]:

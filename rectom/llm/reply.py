@@ -150,7 +150,7 @@ class Reply:
                 at=float(record.get("at", 0.0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
-            raise DataError(f"a stored reply is damaged ({fault!r}); remove it and ask again") from fault
+            raise DataError(f"a stored reply is damaged ({fault!r}); it counts as missing") from fault
 
 
 def parse_reply(body: bytes) -> ParsedReply:

@@ -27,6 +27,7 @@ from rectom.llm.reply import Outcome, ParsedReply, Usage, parse_reply
 from rectom.llm.request import ChatRequest, Structured
 from rectom.llm.secret import Secret
 from rectom.llm.wire import NoResponse, Response
+from rectom.printable import printable
 
 _LONGEST_WORDS = 300
 _OVERLOADED = 529  # as some servers say it
@@ -145,8 +146,7 @@ class Judge:
     def tidy(self, words: str) -> str:
         """`words` of the server as one short printable line without the key."""
         # Masked before it is cut: half a key would slip through the mask.
-        printable = "".join(sign if sign.isprintable() else " " for sign in words)
-        line = self._secret.mask(" ".join(printable.split()))
+        line = self._secret.mask(" ".join(printable(words).split()))
         return line if len(line) <= _LONGEST_WORDS else line[: _LONGEST_WORDS - 1] + "…"
 
 
