@@ -110,6 +110,22 @@ def test_samples_do_not_narrow_the_interval(tmp_path: Path) -> None:
     assert (run.questions, run.accuracy, run.interval) == (12, 0.75, wilson(0.75, 4))
 
 
+def test_the_tries_of_a_ballot_do_not_narrow_the_interval(tmp_path: Path) -> None:
+    outcomes = [
+        answer(number, number < 3, id=f"{number}/{place}#{sample}", ballot=f"{number}#{sample}")
+        for sample in (1, 2)
+        for number in range(4)
+        for place in range(5)
+    ]
+    folder = write_asked_run(tmp_path / "run", outcomes, samples=2)
+    run = Exported.read(folder)
+    assert (run.questions, run.different, run.interval) == (40, 4, wilson(0.75, 4))
+    manifest = run.folder.manifest()
+    del manifest["summary"]["different"]  # as older runs wrote it
+    run.folder.write_manifest(manifest)
+    assert Exported.read(folder).different == 20
+
+
 @pytest.mark.parametrize("state", ["running", "interrupted"])
 def test_an_unfinished_run_is_refused(tmp_path: Path, state: str) -> None:
     folder = write_run(tmp_path / "run", [answer(0)], state=state)

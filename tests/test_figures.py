@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from io import BytesIO
 from itertools import combinations, pairwise
 from math import dist
@@ -35,7 +36,6 @@ from rectom.results.figures import (
     by_tokens,
     files,
     over_time,
-    save,
 )
 from rectom.results.figures.labels import Place
 from rectom.results.figures.picture import ladder, plain
@@ -129,23 +129,29 @@ def rgb(colour: str) -> Colour:
 # Files
 
 
+@cache
+def made(name: str) -> dict[str, bytes]:
+    """The files of a picture, drawn once for all tests."""
+    return dict(files(PICTURES[name], "it"))
+
+
 @EACH
-def test_a_figure_is_saved_in_light_and_dark_as_svg_and_png(name: str, tmp_path: Path) -> None:
-    paths = save(PICTURES[name], tmp_path / "figures", "it")
-    assert [path.name for path in paths] == ["it.svg", "it.png", "it.dark.svg", "it.dark.png"]
-    for path, theme in zip(paths[1::2], (LIGHT, DARK), strict=True):
-        with Image.open(path) as image:
+def test_a_figure_is_made_in_light_and_dark_as_svg_and_png(name: str) -> None:
+    found = made(name)
+    assert list(found) == ["it.svg", "it.png", "it.dark.svg", "it.dark.png"]
+    for form, theme in (("it.png", LIGHT), ("it.dark.png", DARK)):
+        with Image.open(BytesIO(found[form])) as image:
             assert image.size[0] == 1400
             corner = image.convert("RGB").getpixel((0, 0))
         assert corner == tuple(round(255 * part) for part in to_rgb(theme.paper))
-    light, dark = (svg_texts(path.read_bytes()) for path in paths[::2])
+    light, dark = (svg_texts(found[form]) for form in ("it.svg", "it.dark.svg"))
     assert light == dark
     assert light
 
 
 @EACH
 def test_the_same_figure_has_the_same_bytes_whatever_the_settings_of_matplotlib(name: str) -> None:
-    once = dict(files(PICTURES[name], "it"))
+    once = made(name)
     with mpl.rc_context(
         {"font.size": 30, "svg.hashsalt": "other", "legend.borderpad": 5, "axes.titlepad": 40, "axes.labelpad": 30}
     ):
@@ -156,7 +162,7 @@ def test_the_same_figure_has_the_same_bytes_whatever_the_settings_of_matplotlib(
 
 
 def test_the_bytes_of_svg_tell_neither_day_nor_program() -> None:
-    data = dict(files(PICTURES["order"], "it"))
+    data = made("order")
     assert b"Matplotlib" not in data["it.svg"]
     assert b"dc:date" not in data["it.svg"]
     with Image.open(BytesIO(data["it.png"])) as image:

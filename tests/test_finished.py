@@ -52,7 +52,7 @@ def write_run(
     """The folder of a finished run."""
     run = RunFolder(folder)
     run.finish(outcomes, traces or [asked(outcome) for outcome in outcomes])
-    line = summary_line({"run": folder.name}, outcomes, cost, 1.0)
+    line = summary_line({"run": folder.name}, outcomes, cost, 1.0, settings.get("samples", 1))
     run.write_manifest({"run": folder.name, "state": "finished", "settings": settings, "summary": line, **manifest})
     return folder
 

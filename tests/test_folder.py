@@ -10,6 +10,7 @@ import pytest
 from rectom.errors import DataError, SettingsError
 from rectom.results.folder import RunFolder
 from rectom.results.outcome import Outcome, Trace
+from tests.test_whole import full_disk, held
 
 SETTINGS = {"benchmark": "hitom/400", "model": "m", "readers": {"chain": "rules"}}
 
@@ -143,6 +144,24 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch
             run.write("tables/accuracy.md", b"new")
     assert (tmp_path / "tables" / "accuracy.md").read_bytes() == b"old"
     assert run.write("tables/accuracy.md", b"new").read_bytes() == b"new"
+
+
+def test_a_full_disk_is_told_and_not_kept_full(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.write("report.html", b"old")
+    with full_disk(), pytest.raises(SettingsError, match=r"cannot write to .*; make room"):
+        run.write("report.html", bytes(1000))
+    assert held(tmp_path) == {"report.html": b"old"}
+
+
+def test_a_run_is_not_taken_up_where_a_torn_line_cannot_be_ended(tmp_path: Path) -> None:
+    run = begun(tmp_path, "a", "b")
+    (tmp_path / "results.jsonl").write_bytes((tmp_path / "results.jsonl").read_bytes()[:-9])
+    with full_disk(), pytest.raises(SettingsError, match=r"cannot write to .*; make room"):
+        run.open(SETTINGS)
+    with run.open(SETTINGS):  # the lock was given back
+        run.append(outcome("b"), trace("b"))
+    assert list(run.results()) == ["a", "b"]
 
 
 def test_an_interrupted_trace_comes_back_as_it_went(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from rectom.results.listing import Listed, is_called, is_held, listed, look, pri
 from rectom.results.outcome import Outcome
 from rectom.results.statistics import wilson
 from rectom.results.sweep import Cell, Sweep
+from rectom.whole import beside
 from tests.test_finished import SETTINGS, answer, asked, write_run
 
 MONEY = {"billed": "0.100000", "whole": "1.250000", "currency": "USD", "date": "2026-05-21"}
@@ -73,6 +74,17 @@ def test_a_finished_run_is_listed_with_its_figures(tmp_path: Path) -> None:
     assert (run.money, run.currency) == (Decimal("1.25"), "USD")
     assert run.since == datetime(2026, 11, 28, 9, 0, 1, tzinfo=UTC)
     assert run.to_json()["money"] == "1.250000"
+
+
+def test_samples_and_tries_of_a_ballot_do_not_narrow_the_interval(tmp_path: Path) -> None:
+    samples = [answer(number, number < 3, id=f"{number}#{sample}") for number in range(4) for sample in (1, 2, 3)]
+    run = found(write_run(tmp_path / "samples", samples, settings={**SETTINGS, "samples": 3}))
+    assert (run.questions, run.interval) == (12, wilson(0.75, 4))
+    tries = [
+        answer(number, number < 3, id=f"{number}/{place}", ballot=str(number)) for number in range(4) for place in "ab"
+    ]
+    run = found(write_run(tmp_path / "ballots", tries))
+    assert (run.questions, run.interval) == (8, wilson(0.75, 4))
 
 
 def test_a_finished_run_with_failed_questions_is_partial(tmp_path: Path) -> None:
@@ -134,6 +146,14 @@ def test_what_a_kill_left_half_written_hides_no_run(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "locksmiths.md").write_text("# Locksmiths")
     assert [(run.name, run.state) for run in listed(tmp_path)] == [(name, "unbegun") for name in "abc"]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "sweep.json", "command.json"])
+def test_what_is_being_written_hides_no_run(tmp_path: Path, name: str) -> None:
+    hold(tmp_path / "night").close()
+    with beside(tmp_path / "night" / name) as part:
+        part.write_text("{")
+        assert found(tmp_path / "night").state == "unbegun"
 
 
 def test_a_run_that_is_removed_at_the_moment_is_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rectom.results import grid
+from rectom.results.attribution import UNTOLD
 from rectom.results.folder import TIMES
 from rectom.results.paper_figures import drawn
 from tests.reported import outcome, write
@@ -38,6 +39,15 @@ def test_the_figures_of_a_report_are_drawn_with_their_titles(runs: Path) -> None
     faults = found["faults-hitom-400"].files["faults-hitom-400.svg"].decode()
     assert "revision" in faults
     assert "4 (100 %)" in faults
+
+
+def test_wrong_answers_of_which_nothing_is_told_are_drawn_too(tmp_path: Path) -> None:
+    wrong = {0: "revision", 1: "", 2: "", 3: ""}
+    answers = [outcome(place, place not in wrong, fault=wrong.get(place, "")) for place in range(10)]
+    write(tmp_path, "ours", answers)
+    found = {figure.name: figure for figure in drawn(grid.read(["ours"], tmp_path))}
+    faults = found["faults-hitom-400"].files["faults-hitom-400.svg"].decode()
+    assert all(words in faults for words in ("revision", "1 (25 %)", UNTOLD, "3 (75 %)"))
 
 
 def test_what_is_not_known_is_not_drawn(tmp_path: Path) -> None:

@@ -254,6 +254,17 @@ def test_accuracy_is_told_by_order_with_intervals() -> None:
     assert html.count('<rect class="fill"') == 5
 
 
+def test_samples_do_not_narrow_the_intervals() -> None:
+    traces = [dataclasses.replace(told("Where is the ball really?"), id=str(n)) for n in range(4)]
+    once = [traces[0], *(dataclasses.replace(trace, gold=trace.predicted) for trace in traces[1:])]
+    samples = [dataclasses.replace(trace, id=f"{trace.id}#{n}") for n in range(3) for trace in once]
+    sampled = run_of(samples, {**BY_RULE, "samples": 3})
+    shown, both = (Page(page.decode()).shown for page in (*pages([sampled]).values(), *pages([sampled] * 2).values()))
+    assert "9 of 12 questions right: 75.00 %, 95 % interval 30.1 to 95.4 %" in shown
+    assert shown.count("30.1 to 95.4") == 3  # in words, of the order and of all
+    assert "night 9 of 12 75.00 30.1 to 95.4" in both
+
+
 def test_failed_questions_are_told_by_step_and_shown_as_far_as_they_came() -> None:
     whole = told("Where does Anne think Bob thinks the ball is?")
     early = dataclasses.replace(stopped(whole, "abstract"), id="early")

@@ -4,14 +4,16 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from flows.cli import COMMANDS
-from tests.laboratory import Ended, Lab, call, serving, write_stories
+from tests.laboratory import Ended, Lab, call, serving, undrawn, write_stories
 from tests.reported import cell, failed, outcome, write, write_sweep
+from tests.test_whole import full_disk, held
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +34,9 @@ def runs(tmp_path: Path) -> Path:
     return folder
 
 
-def report(runs: Path, *arguments: object, columns: int = 80) -> Ended:
-    return call("report", *arguments, "--runs", runs, COLUMNS=str(columns))
+def report(runs: Path, *arguments: object, columns: int = 80, drawn: bool = False) -> Ended:
+    with nullcontext() if drawn else undrawn():
+        return call("report", *arguments, "--runs", runs, COLUMNS=str(columns))
 
 
 def refused(ended: Ended) -> str:
@@ -47,7 +50,7 @@ def files(folder: Path) -> set[str]:
 
 
 def test_a_sweep_is_reported_into_its_own_folder(runs: Path) -> None:
-    done = report(runs, "night")
+    done = report(runs, "night", drawn=True)
     assert (done.status, done.err) == (0, "")
     night = (runs / "night").resolve()
     assert done.out.splitlines()[-1] == str(night / "index.html")
@@ -64,7 +67,7 @@ def test_a_sweep_is_reported_into_its_own_folder(runs: Path) -> None:
 
 
 def test_figures_may_be_left_out(runs: Path, tmp_path: Path) -> None:
-    assert report(runs, "night", "--no-figures", "--out", tmp_path / "bare").status == 0
+    assert report(runs, "night", "--no-figures", "--out", tmp_path / "bare", drawn=True).status == 0
     assert not [name for name in files(tmp_path / "bare") if name.startswith("figures")]
 
 
@@ -92,15 +95,27 @@ def test_more_orders_than_fit_are_shown_one_part_below_the_other(tmp_path: Path)
     assert max(len(line) for line in lines if not line.startswith(("Table", "/"))) <= 80
 
 
+def test_a_folder_that_is_no_sweep_is_not_taken_for_one(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "night").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert report(runs, "night").out.splitlines()[-1] == str(runs.resolve() / "night" / "index.html")
+
+
 @pytest.mark.parametrize(
-    ("names", "folder"),
-    [(["ours"], "ours.report"), (["cot", "ours", "other"], "cot+2.report"), (["night", "other"], "night+1.report")],
+    ("names", "folder", "linked"),
+    [
+        (["ours"], "ours.report", "ours"),
+        (["cot", "ours", "other"], "cot+2.report", "ours"),
+        (["night", "other"], "night+1.report", "other"),
+    ],
 )
-def test_other_reports_have_a_folder_beside_the_runs(runs: Path, names: list[str], folder: str) -> None:
+def test_other_reports_have_a_folder_beside_the_runs(runs: Path, names: list[str], folder: str, linked: str) -> None:
     done = report(runs, *names)
     assert done.out.splitlines()[-1] == str(runs.resolve() / folder / "index.html")
     assert (runs / folder / "index.html").is_file()
-    assert 'href="../ours/report.html"' in (runs / folder / "index.html").read_text() or "ours" not in names
+    assert f'href="../{linked}/report.html"' in (runs / folder / "index.html").read_text()
 
 
 def test_a_form_is_printed_and_writes_nothing_unless_asked(runs: Path, tmp_path: Path) -> None:
@@ -140,6 +155,16 @@ def test_what_cannot_be_reported_is_refused_in_one_line(runs: Path, tmp_path: Pa
     assert done.status == 1
     assert done.errors[0].startswith(f"rectom: cannot write to {tmp_path / 'file'}: ")
     assert report(runs).status == 2
+
+
+def test_a_report_stays_as_it_was_where_there_is_no_room_for_a_new_one(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert report(runs, "ours", "--out", out).status == 0
+    before = held(out)
+    with full_disk():
+        done = report(runs, "ours", "cot", "--out", out)
+    assert done.errors == [f"rectom: cannot write to {out}: File too large; choose another --out"]
+    assert held(out) == before
 
 
 # On real runs.

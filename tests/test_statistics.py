@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from math import sqrt
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rectom.results.statistics import cluster_bootstrap, holm, mcnemar, wilson
+from rectom.results.statistics import holm, mcnemar, wilson
 from rectom.results.summary import Score
 
 COUNTS = st.integers(0, 400)
@@ -104,79 +103,3 @@ def test_holm_does_not_mind_the_order_of_the_tests(ps: list[float], chance: Rand
     chance.shuffle(places)
     adjusted = holm(ps)
     assert holm([ps[place] for place in places]) == [adjusted[place] for place in places]
-
-
-# The bootstrap.
-
-
-def drawn(stories: int, seed: int = 1) -> list[float]:
-    """A difference of -1, 0 or 1 for each story."""
-    chance = Random(seed)
-    return [float(chance.choice((-1, 0, 0, 1, 1))) for _ in range(stories)]
-
-
-def interval(column: Sequence[float], sizes: Sequence[int] | None = None, **more: int) -> tuple[float, float]:
-    (found,) = cluster_bootstrap([column], sizes or [1] * len(column), **more)
-    assert found
-    return found
-
-
-def test_runs_that_do_not_differ_have_an_interval_of_nothing() -> None:
-    assert interval([0.0] * 20) == (0, 0)
-
-
-@given(st.lists(st.sampled_from((-1.0, 0.0, 0.5, 1.0)), min_size=2, max_size=30), st.integers(0, 9))
-def test_the_other_run_as_baseline_mirrors_the_interval(column: list[float], seed: int) -> None:
-    low, high = interval(column, resamples=100, seed=seed)
-    assert interval([-value for value in column], resamples=100, seed=seed) == (-high, -low)
-    assert min(column) <= low <= high <= max(column)
-
-
-def test_the_interval_is_that_of_all_resamples_there_are() -> None:
-    column, sizes = [2.0, -1.0, 0.0, 1.0], [3, 1, 2, 1]
-    every = sorted(
-        sum(column[place] for place in places) / sum(sizes[place] for place in places)
-        for places in product(range(4), repeat=4)
-    )
-    # Of 256 equally likely resamples, 2.5 % are the outermost 6.4 on either side.
-    low, high = interval(column, sizes, resamples=20_000)
-    assert every[5] <= low <= every[7]
-    assert every[-8] <= high <= every[-6]
-
-
-def test_many_stories_come_near_the_normal_interval() -> None:
-    column = drawn(400)
-    mean = sum(column) / 400
-    half = 1.96 * sqrt(sum((value - mean) ** 2 for value in column) / 400 / 400)
-    assert interval(column, resamples=4000) == pytest.approx((mean - half, mean + half), abs=0.1 * half)
-
-
-def test_questions_that_repeat_what_their_story_said_tell_nothing_more() -> None:
-    column = drawn(60)
-    assert interval([5 * value for value in column], [5] * 60) == pytest.approx(interval(column))
-    low, high = interval(column)
-    apart = interval([value for value in column for _ in range(5)])
-    assert apart[1] - apart[0] < 0.6 * (high - low)
-
-
-def test_the_same_seed_draws_the_same_and_another_others() -> None:
-    column = drawn(50)
-    assert interval(column, seed=3) == interval(column, seed=3)
-    assert len({interval(column, seed=seed) for seed in range(8)}) > 1
-
-
-def test_all_columns_are_resampled_alike() -> None:
-    one, other = drawn(40, 1), drawn(40, 2)
-    sizes = [1, 2] * 20
-    assert cluster_bootstrap([one, other], sizes) == [interval(one, sizes), interval(other, sizes)]
-
-
-def test_the_draws_are_those_that_are_published() -> None:
-    # Figures that were printed once must come again, on every version of Python.
-    column = [(-1.0, 0.0, 1.0)[place * place % 7 % 3] for place in range(80)]
-    assert interval(column, seed=0) == pytest.approx((-0.0125, 0.2625), abs=1e-12)
-
-
-@pytest.mark.parametrize("stories", [0, 1])
-def test_one_story_tells_nothing_about_others(stories: int) -> None:
-    assert cluster_bootstrap([[1.0] * stories, [0.0] * stories], [4] * stories) == [None, None]

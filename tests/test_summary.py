@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rectom.results.outcome import Outcome
-from rectom.results.summary import Cost, Score, by_order, failures, summary_line
+from rectom.results.statistics import wilson
+from rectom.results.summary import Cost, Score, by_group, by_order, different_of, failures, summary_line
 
 OUTCOME = Outcome("0", "s", 0, "box", "box", True, None, 3, 100)
 WRONG = replace(OUTCOME, order=2, predicted="bag", correct=False)
@@ -63,6 +64,34 @@ def test_failed_questions_stay_in_the_denominator() -> None:
     assert failures(outcomes) == {"revise": 1}
 
 
+def asked_again(samples: int, tries: int) -> list[Outcome]:
+    """Two questions of different orders and groups, the second with a ballot of so many tries; so many samples each."""
+    once = [replace(OUTCOME, order=1, group="a")]
+    ballot = [replace(WRONG, group="b", ballot="1")] * tries
+    return [
+        replace(one, id=f"{number}#{sample}", ballot=one.ballot and f"{one.ballot}#{sample}")
+        for sample in range(samples)
+        for number, one in enumerate([*once, *ballot])
+    ]
+
+
+@pytest.mark.parametrize(("samples", "tries"), [(1, 1), (1, 5), (3, 1), (3, 5)])
+def test_to_ask_a_question_again_does_not_narrow_the_interval(samples: int, tries: int) -> None:
+    outcomes = asked_again(samples, tries)
+    score = Score.of(outcomes, samples)
+    assert (score.questions, score.different) == (samples * (1 + tries), 2)
+    assert score.interval() == wilson(1 / (1 + tries), 2)
+    orders, groups = by_order(outcomes, samples), by_group(outcomes, samples)
+    assert [one.interval() for one in (*orders.values(), *groups.values())] == [wilson(1, 1), wilson(0, 1)] * 2
+    assert different_of(summary_line({}, outcomes, Cost(), 1.0, samples)) == 2
+
+
+def test_older_lines_tell_how_many_questions_there_are_by_the_samples() -> None:
+    line = summary_line({}, asked_again(3, 1), Cost(), 1.0, 3)
+    del line["different"]
+    assert different_of(line, 3) == 2
+
+
 def test_orders_come_lowest_first_and_unstated_ones_before_them() -> None:
     outcomes = [replace(OUTCOME, order=order) for order in (10, 2, None, 0, 2)]
     assert {order: score.questions for order, score in by_order(outcomes).items()} == {"-": 1, "0": 1, "2": 2, "10": 1}
@@ -81,6 +110,7 @@ def test_the_line_has_the_fields_that_scripts_read() -> None:
     assert line == {
         **identity,
         "questions": 3,
+        "different": 3,
         "correct": 1,
         "failed": 1,
         "accuracy": 0.333333,

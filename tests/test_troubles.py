@@ -39,13 +39,12 @@ def test_faults_are_counted_by_step_and_order_and_no_wrong_answer_is_left_out(tm
         ("a+b", "state observability", "0", "1", "0", "0", "0", "1"),
         ("a+b", "answer", "0", "2", "0", "0", "0", "2"),
         ("a+b", "odd step", "0", "0", "1", "0", "0", "1"),
-        ("a+b", "not known", "0", "0", "1", "0", "0", "1"),
+        ("a+b", "not told", "0", "0", "1", "2", "1", "4"),
     ]
     assert sheet
     told = sum(row.values[-1].number or 0 for row in sheet.rows)
     run = next(run for found in arranged.cells.values() for run, _ in found.finished if run.name == "a+b")
-    wrong = sum(1 - one.score for one in run.questions) - sum(one.failed for one in run.questions)
-    assert told == wrong
+    assert told == sum(1 - one.score for one in run.questions)
 
 
 def test_counts_lead_to_the_cases_on_the_page_of_the_run(tmp_path: Path) -> None:
@@ -88,4 +87,11 @@ def test_samples_are_counted_each(tmp_path: Path) -> None:
     tries += [replace(outcome(2, False, fault=""), id=f"q2#{n}") for n in range(3)]
     write(tmp_path, "a", tries, samples=3)
     rows = texts(faults_sheet(read(["a"], tmp_path), tmp_path))
-    assert rows == [("a", "answer", "2", "0", "2"), ("a", "not known", "0", "3", "3")]
+    assert rows == [("a", "answer", "2", "0", "2"), ("a", "not told", "0", "3", "3")]
+
+
+def test_a_failed_answer_whose_step_is_told_hides_no_other(tmp_path: Path) -> None:
+    tries = [replace(failed(1, "revise"), id="q1#1", fault="revision"), outcome(1, False, id="q1#2")]
+    write(tmp_path, "a", tries, samples=2)
+    rows = texts(faults_sheet(read(["a"], tmp_path), tmp_path))
+    assert rows == [("a", "revision", "1", "1"), ("a", "not told", "1", "1")]

@@ -7,7 +7,19 @@ import re
 import pytest
 
 from rectom.results.sheet import Column, Mark, Row, Sheet, Value
-from rectom.results.writing import CSV_HEADER, as_csv, escape, latex, markdown, to_json
+from rectom.results.tables import HEADER, accuracy_rows
+from rectom.results.writing import (
+    CSV_HEADER,
+    as_csv,
+    escape,
+    latex,
+    markdown,
+    rows_csv,
+    rows_latex,
+    rows_markdown,
+    to_json,
+)
+from tests.test_tables import ROWS
 
 ODD = r"a_b & 100% #1 ${x} ~^\ <i> | *y* [z]"
 CELL = Value("97.50", 97.5, "94.9, 98.8", (94.93, 98.81), Mark.BEST, True, "97.75", 97.75, "-0.25")
@@ -147,3 +159,55 @@ def test_json_has_the_figures() -> None:
     }
     assert told["rows"][1]["values"][1]["value"] is None
     assert told["columns"][1] == {"group": "Big_ToM", "name": "Δ"}
+
+
+# Plain rows.
+
+
+@pytest.mark.parametrize("rows", [ROWS, accuracy_rows([])])
+def test_markdown_has_a_head_a_rule_and_as_many_cells_in_every_line(rows: list[tuple[str, int, int, str, str]]) -> None:
+    lines = rows_markdown(HEADER, rows).splitlines()
+    assert len(lines) == 2 + len(rows)
+    assert {line.count("|") for line in lines} == {len(HEADER) + 1}
+    assert set(lines[1]) <= set("|-: ")
+    assert all(line.startswith("| ") and line.endswith(" |") for line in lines)
+
+
+def test_csv_reads_back() -> None:
+    text = rows_csv(HEADER, ROWS)
+    assert "\r" not in text
+    assert list(csv.reader(text.splitlines())) == [list(HEADER), *([str(cell) for cell in row] for row in ROWS)]
+
+
+def test_latex_sets_the_row_for_all_apart() -> None:
+    lines = rows_latex(HEADER, ROWS).splitlines()
+    assert (lines[0], lines[-1]) == (r"\begin{tabular}{lrrrr}", r"\end{tabular}")
+    assert lines[-4:-2] == [r"\midrule", r"all & 5 & 4 & 80.00 & " + ROWS[-1][4] + r" \\"]
+    bodies = [line for line in lines if line.endswith(r"\\")]
+    assert len(bodies) == 1 + len(ROWS)
+    assert {line.count("&") for line in bodies} == {len(HEADER) - 1}
+
+
+def test_latex_escapes_what_means_something_to_it() -> None:
+    text = rows_latex(HEADER, [("50 % of a_b & c", 1, 1, "1", "1")])
+    assert r"50 \% of a\_b \& c & 1" in text
+    assert not re.search(r"(?<!\\)[%_]", text)
+    assert r"95 \% interval" in text
+
+
+def test_nothing_of_a_name_breaks_a_table_of_plain_rows() -> None:
+    rows = [(ODD, 1, 2), ("C# a|b", 3, 4)]
+    shown = rows_markdown(("kind | of", "b", "c"), rows)
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in shown.splitlines()} == {4}
+    assert r"C\# a\|b" in shown
+    assert "<i>" not in shown
+    typeset = rows_latex(("kind | of", "b", "c"), rows)
+    assert {cells_of(line) for line in typeset.splitlines() if line.endswith(r"\\")} == {3}
+    assert r"C\# a\textbar{}b & 3 & 4" in typeset
+    assert balanced(typeset)
+
+
+@pytest.mark.parametrize("text", ["=cmd()", "+1", "-1+1", "@x", "\t=x", "\r\n=x"])
+def test_no_plain_row_holds_a_formula(text: str) -> None:
+    told = csv.reader(io.StringIO(rows_csv((text, "b"), [(text, -1.5), ("-", None)]), newline=""))
+    assert list(told) == [[f"'{text}", "b"], [f"'{text}", "-1.5"], ["-", ""]]

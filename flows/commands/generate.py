@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from rectom import whole
 from rectom.errors import SettingsError
 
 
@@ -40,7 +41,10 @@ def hitom(
     data = generate(Recipe(stories, chapters, tell, max_order, seed, vocabulary, wording))
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_bytes(data)
+        if out.is_file() or not out.exists():
+            whole.write(out.resolve(), data)
+        else:
+            out.write_bytes(data)  # a pipe, whose place nothing could take
     except OSError as error:
         raise SettingsError(f"cannot write {out}: {error.strerror}; choose another --out") from None
     click.echo(f"{out}: {stories} stories, {stories * (max_order + 1)} questions")

@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rectom import whole
 from rectom.errors import SettingsError
 from rectom.results import grid, sweep
+from rectom.results.named import run_or_sweep
 from rectom.results.pairs import check
 from rectom.results.paper_report import PaperReport
 from rectom.results.sheet import Mark, Sheet, Value
@@ -97,7 +99,7 @@ def write(arranged: grid.Grid, report: PaperReport, folder: Path, *, figures: bo
 
 def _folder(names: Sequence[str], place: Path) -> Path:
     """Where the report goes: into the folder of a sweep that is alone, else into one of its own beside the runs."""
-    first = next(folder for folder in (Path(names[0]), place / names[0]) if folder.is_dir()).resolve()
+    first = run_or_sweep(names[0], place).resolve()
     if len(names) == 1 and (first / sweep.FILE).is_file():
         return first
     more = f"+{len(names) - 1}" if len(names) > 1 else ""
@@ -109,7 +111,7 @@ def _write(files: Sequence[tuple[str, bytes]], folder: Path) -> None:
         for name, data in files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            whole.write(path, data)
     except OSError as error:
         raise SettingsError(f"cannot write to {folder}: {error.strerror}; choose another --out") from None
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from itertools import groupby
 from pathlib import Path
-from secrets import token_hex
 from typing import Final, Literal, TypeAlias
 
 import aiohttp
@@ -16,6 +14,7 @@ import aiohttp
 from rectom.benchmarks.adapter import Adapter, Files, Source
 from rectom.benchmarks.archive import unpack
 from rectom.errors import DataError
+from rectom.whole import beside, replacing
 
 #: Told the file's name, the bytes received so far and those that make the whole, or 0 where that is not known.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -124,9 +123,11 @@ class _Download:
     async def all_of(self, sources: Sequence[Source]) -> None:
         """Get what lies at one place: a file, or an archive of several. DataError tells of all its addresses."""
         first, faults = sources[0], []
+        target = self.folder / first.file
+        target.parent.mkdir(parents=True, exist_ok=True)
         for address in first.addresses:
             try:
-                with _beside(self.folder / first.file) as part:
+                with beside(target) as part:
                     await self._receive(address, part, first)
                     for source in sources:
                         self._put(part, source)
@@ -163,10 +164,9 @@ class _Download:
         if not source.member:
             part.replace(target)
             return
-        with _beside(target) as unpacked:
-            with unpacked.open("xb") as file:
-                unpack(part, source.member, file, _MOST)
-            unpacked.replace(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as unpacked, unpacked.open("xb") as file:
+            unpack(part, source.member, file, _MOST)
 
     def _by_hand(self, source: Source) -> str:
         """What to do where nothing can be downloaded."""
@@ -177,17 +177,6 @@ class _Download:
             f"behind a firewall set HTTPS_PROXY, or download {source.addresses[0]} by hand and {put}, or elsewhere "
             f"and {self.instead}{right}"
         )
-
-
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A path in the target's folder for what is to take its place; what is left there in the end is deleted."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.{token_hex(4)}")
-    try:
-        yield part
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _words(fault: Exception) -> str:

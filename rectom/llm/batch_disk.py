@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rectom import whole
 from rectom.errors import SettingsError
 
 
@@ -32,24 +31,5 @@ def make(folder: Path) -> None:
 def write_whole(path: Path, data: bytes) -> None:
     """Put `data` in the place of `path`, on the disk when this returns. Raises `SettingsError`."""
     with using(path.parent):
-        number, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(number, "wb") as file:
-                file.write(data)
-                file.flush()
-                # The rename may reach the disk before the content does.
-                os.fsync(file.fileno())
-            Path(part).replace(path)
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
-        _settle(path.parent)
-
-
-def _settle(folder: Path) -> None:
-    # A job that is created after its note is written must not outlive the note in a loss of power.
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+        # A job that is created after its note is written must not outlive the note in a loss of power.
+        whole.write(path, data, private=True, lasting=True)

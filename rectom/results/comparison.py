@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from rectom.errors import SettingsError
 from rectom.results.finished import Answered, Finished
-from rectom.results.statistics import Interval, cluster_bootstrap, holm, mcnemar, wilson
+from rectom.results.resampling import cluster_bootstrap
+from rectom.results.statistics import Interval, holm, mcnemar, wilson
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The tables of a comparison: for `rectom.results.tables` to write, and one of plain figures for other programs."""
+"""The tables of a comparison: for `rectom.results.writing` to write, and one of plain figures for other programs."""
 
 from __future__ import annotations
 

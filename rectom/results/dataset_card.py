@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from rectom.results.exported import Exported
-from rectom.results.tables import markdown
+from rectom.results.writing import grid
 
 #: The tables, each a configuration of the dataset, and their files.
 DATA_FILES: Final = {"results": "data/results-00000.parquet", "calls": "data/calls-00000.parquet"}
@@ -58,17 +58,18 @@ def dataset_card(runs: Sequence[Exported], tables: Sequence[str]) -> str:
     front = _FRONT.format(name=_json(f"RecToM on {names}"), configs="\n".join(configs))
     versions = ", ".join(dict.fromkeys(run.version for run in runs))
     settings = "\n".join(f"### {_text(run.name)}\n\n```json\n{_json(run.settings)}\n```\n" for run in runs)
+    table = "\n".join(grid(_HEADER, map(_row, runs)))
     return (
         f"{front}\n# RecToM on {_text(names)}\n\nWritten by RecToM {versions}.\n\n"
-        f"{markdown(_HEADER, [_row(run) for run in runs])}{_TABLES}\n## Settings\n\n{settings}"
+        f"{table}\n{_TABLES}\n## Settings\n\n{settings}"
     )
 
 
-def _row(run: Exported) -> tuple[object, ...]:
+def _row(run: Exported) -> tuple[str, ...]:
     low, high = run.interval
     said = (_text(name) for name in (run.name, run.model, run.method, run.benchmark))
     accuracy = f"{100 * run.accuracy:.2f}"
-    return *said, run.questions, accuracy, f"{100 * low:.1f} to {100 * high:.1f}", run.failed
+    return *said, str(run.questions), accuracy, f"{100 * low:.1f} to {100 * high:.1f}", str(run.failed)
 
 
 def _text(name: str) -> str:

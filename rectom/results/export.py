@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain, islice
-from os import getpid
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +20,7 @@ from pydantic import BaseModel
 from rectom.errors import SettingsError
 from rectom.results.dataset_card import DATA_FILES, dataset_card
 from rectom.results.exported import Answer, Asked, Exported, Said
+from rectom.whole import replacing
 
 _TABLES: Final = ("results", "calls")
 
@@ -73,16 +73,12 @@ def whole(path: Path) -> Iterator[Path]:
 
     Raises SettingsError if there is no room.
     """
-    part = path.with_name(f"{path.name}.{getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield part
-        part.replace(path)
+        with replacing(path) as part:
+            yield part
     except OSError as error:
         raise SettingsError(f"cannot write {path}: {error.strerror}; make room or choose another --out") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def _export(runs: Sequence[Exported], files: Mapping[str, Path], write: _Write) -> None:

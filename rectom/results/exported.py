@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import orjson
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field
 
 from rectom.benchmarks.rows import checked
 from rectom.errors import DataError
 from rectom.results.folder import RunFolder
+from rectom.results.manifest import MEND, manifest, mending
 from rectom.results.statistics import Interval, wilson
+from rectom.results.summary import different_of
 
 _CALLS: Final = "calls.jsonl.gz"
-_MEND: Final = "run the same command again to mend it"
 
 
 class Row(BaseModel):
@@ -108,11 +109,12 @@ class _Settings(BaseModel):
     benchmark: str
     method: str
     model: str
-    samples: int = 1
+    samples: int = Field(1, ge=1)
 
 
 class _Summary(BaseModel):
     questions: int
+    different: int = 0
     correct: int
     failed: int
 
@@ -178,8 +180,9 @@ R = TypeVar("R", bound=BaseModel)
 class Exported:
     """A finished run that is read to be exported.
 
-    `settings` are those of the manifest, which hold no addresses and no keys; `started` and `ended` are those of its
-    last session; `revision` is the git revision of RecToM where it ran from a checkout.
+    `settings` are those of the manifest, which hold no addresses and no keys; `different` is how many questions there
+    are if those that were asked several times count once; `started` and `ended` are those of its last session;
+    `revision` is the git revision of RecToM where it ran from a checkout.
     """
 
     folder: RunFolder
@@ -190,6 +193,7 @@ class Exported:
     benchmark: str
     samples: int
     questions: int
+    different: int
     correct: int
     failed: int
     started: datetime
@@ -201,15 +205,7 @@ class Exported:
     def read(cls, folder: Path) -> Exported:
         """Read a run folder. Raises DataError, naming the run, if it is missing, unfinished or damaged."""
         run = RunFolder(folder)
-        raw = run.manifest()
-        if (state := raw.get("state", "damaged")) != "finished":
-            raise DataError(f"{folder} is not finished but {state}: run its command to the end, then export it")
-        try:
-            told = _Manifest.model_validate(raw)
-        except ValidationError as error:
-            fault = error.errors()[0]
-            place = ".".join(map(str, fault["loc"]))
-            raise DataError(f"{folder / 'manifest.json'}: {place}: {fault['msg']}; {_MEND}") from None
+        raw, told = manifest(run, _Manifest, ", then export it")
         settings, summary = told.settings, told.summary
         return cls(
             run,
@@ -220,6 +216,7 @@ class Exported:
             settings.benchmark,
             settings.samples,
             summary.questions,
+            different_of(raw["summary"], settings.samples),
             summary.correct,
             summary.failed,
             told.started,
@@ -235,8 +232,8 @@ class Exported:
 
     @property
     def interval(self) -> Interval:
-        """Wilson's 95 % interval for the accuracy. Further samples of a question do not narrow it."""
-        return wilson(self.accuracy, self.questions // self.samples)
+        """Wilson's 95 % interval for the accuracy. To ask a question again does not narrow it."""
+        return wilson(self.accuracy, self.different)
 
     def answers(self) -> Iterator[tuple[Answer, list[str]]]:
         """The questions in the order of the benchmark, each with the keys of the calls that it rests on.
@@ -284,26 +281,24 @@ class Exported:
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         path = self.folder.folder / name
-        try:
-            with path.open("rb") as file:
-                for number, line in enumerate(file, 1):
+        with mending(path), path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
                     found = orjson.loads(line)
-                    if not isinstance(found, dict):
-                        raise DataError(f"{path}, row {number}: not a mapping; {_MEND}")
-                    yield found
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}; {_MEND}") from None
-        except orjson.JSONDecodeError as error:
-            raise DataError(f"{path} is not JSON, a line each ({error}); {_MEND}") from None
+                except orjson.JSONDecodeError as error:
+                    raise DataError(f"{path} is not JSON, a line each ({error})") from None
+                if not isinstance(found, dict):
+                    raise DataError(f"{path}, row {number}: not a mapping")
+                yield found
 
     def _checked(self, model: type[R], row: Mapping[str, Any], name: str, number: int) -> R:
         try:
             return checked(model, row, str(self.folder.folder / name), number)
         except DataError as error:
-            raise DataError(f"{error}; {_MEND}") from None
+            raise DataError(f"{error}; {MEND}") from None
 
     def _disagreement(self) -> DataError:
-        return DataError(f"{self.folder.folder} is damaged: its files do not agree on its questions and calls; {_MEND}")
+        return DataError(f"{self.folder.folder} is damaged: its files do not agree on its questions and calls; {MEND}")
 
 
 def _renamed(call: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,17 +9,17 @@ from decimal import Decimal
 from hashlib import sha256
 from math import fsum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from rectom.benchmarks.rows import checked, json_lines
 from rectom.errors import DataError
+from rectom.results.attribution import UNTOLD
 from rectom.results.folder import RunFolder
+from rectom.results.manifest import MEND, manifest, mending
 from rectom.results.outcome import digest_of_asked
-
-_MEND = "run the same command again to mend it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Answered:
     is the share of the `tries` that are right, 0 to 1; `failed` how many of them ended without an answer, which is
     wrong. `calls` and `tokens` are the mean of the tries, as if no question had shared anything. `name` is the
     question's in its benchmark, whatever is permuted in it, `group` its kind. `failed_steps` and `faults` are the steps
-    at which tries failed, and went wrong as far as that is known: one entry each.
+    at which tries failed, and went wrong as far as that is told: one entry each. A try that failed is in both.
     """
 
     key: str
@@ -45,6 +45,15 @@ class Answered:
     group: str = ""
     failed_steps: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
+
+    @property
+    def untold(self) -> int:
+        """How many tries are wrong of which nothing tells at which step."""
+        return max(0, self.tries - round(self.score * self.tries) - len(self.faults))
+
+    def wrong_at(self, step: str) -> int:
+        """How many tries are wrong at a step; at `UNTOLD`, those of which nothing tells the step."""
+        return self.untold if step == UNTOLD else self.faults.count(step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +106,12 @@ class Finished:
 
         The traces, which are large, are read only of runs whose results do not tell what was asked.
         """
-        run = RunFolder(folder)
-        raw = run.manifest()
-        if (state := raw.get("state", "damaged")) != "finished":
-            raise DataError(f"{folder} is not finished but {state}: run its command to the end first")
-        told = _manifest(raw, folder / "manifest.json")
+        raw, told = manifest(RunFolder(folder), _Manifest, " first")
         lines = _read(folder / "results.jsonl", _Line)
         asked = _asked(folder, lines)
         right = sum(line.correct for line in lines.values())
         if lines.keys() != asked.keys() or (len(lines), right) != (told.summary.questions, told.summary.correct):
-            raise DataError(f"{folder} is damaged: its files do not agree on the questions and answers; {_MEND}")
+            raise DataError(f"{folder} is damaged: its files do not agree on the questions and answers; {MEND}")
         questions = tuple(_questions(told.settings, lines, asked))
         return cls(folder.name, told.settings.benchmark, told.settings.data, raw["settings"], questions, _paid(told))
 
@@ -189,25 +194,13 @@ class _Asked(_Row):
 R = TypeVar("R", bound=_Row)
 
 
-def _manifest(raw: Mapping[str, Any], path: Path) -> _Manifest:
-    try:
-        return _Manifest.model_validate(raw)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise DataError(f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}; {_MEND}") from None
-
-
 def _read(path: Path, model: type[R]) -> dict[str, R]:
     """The lines of a file by their ids. A run that is finished has every line whole, and every question once."""
-    try:
+    with mending(path):
         rows = [checked(model, row, str(path), number) for number, row in json_lines(path.read_bytes(), str(path))]
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; {_MEND}") from None
-    except DataError as error:
-        raise DataError(f"{error}; {_MEND}") from None
     found = {row.id: row for row in rows}
     if len(found) < len(rows):
-        raise DataError(f"{path} holds a question more than once; {_MEND}")
+        raise DataError(f"{path} holds a question more than once; {MEND}")
     return found
 
 

@@ -18,6 +18,7 @@ from typing import IO, Any, Self
 
 import orjson
 
+from rectom import whole
 from rectom.errors import DataError, Occupied, SettingsError
 from rectom.results.outcome import Outcome, Trace
 
@@ -53,16 +54,11 @@ class RunFolder:
             raise SettingsError(
                 f"{self.folder} holds a run with other settings ({', '.join(changed)}); choose another --name"
             )
-        with self._writing():
-            self._lock = hold(self.folder)
-        with self._writing():
-            # Unbuffered: a line is in the file when it is written, and closing has nothing left that could fail.
-            self._results = (self.folder / "results.jsonl").open("ab", buffering=0)
-            self._traces = (self.folder / "traces.jsonl").open("ab", buffering=0)
-        for file in (self._results, self._traces):
-            # Ends what a crash may have torn off, so that the next line stands by itself.
-            if file.tell() and not _ends_with_newline(Path(file.name)):
-                file.write(b"\n")
+        try:
+            self._open()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __enter__(self) -> Self:
@@ -72,6 +68,17 @@ class RunFolder:
         for file in (self._results, self._traces, self._lock):
             if file:
                 file.close()
+
+    def _open(self) -> None:
+        with self._writing():
+            self._lock = hold(self.folder)
+            # Unbuffered: a line is in the file when it is written, and closing has nothing left that could fail.
+            self._results = (self.folder / "results.jsonl").open("ab", buffering=0)
+            self._traces = (self.folder / "traces.jsonl").open("ab", buffering=0)
+            for file in (self._results, self._traces):
+                # Ends what a crash may have torn off, so that the next line stands by itself.
+                if file.tell() and not _ends_with_newline(Path(file.name)):
+                    file.write(b"\n")
 
     def append(self, outcome: Outcome, trace: Trace) -> None:
         """Add a question that ended. Raises SettingsError if there is no room."""
@@ -117,12 +124,19 @@ class RunFolder:
     def write(self, name: str, data: bytes) -> Path:
         """Write a file of the folder as a whole: it is the old one or the new one, never half of either."""
         path = self.folder / name
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
         with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(data)
-            part.replace(path)
+            whole.write(path, data)
         return path
+
+    def remove(self, name: str) -> None:
+        """Remove a file of the folder, if it is there."""
+        with self._writing():
+            (self.folder / name).unlink(missing_ok=True)
+
+    def names(self, pattern: str) -> set[str]:
+        """The files of the folder whose names fit a pattern."""
+        return {path.name for path in self.folder.glob(pattern)}
 
     def manifest(self) -> dict[str, Any]:
         """The manifest. Raises DataError if the folder holds no run."""

@@ -15,6 +15,7 @@ from rectom.errors import DataError
 from rectom.results import sweep
 from rectom.results.comparison import Figures
 from rectom.results.finished import Answered, Finished
+from rectom.results.named import run_or_sweep
 from rectom.results.paper import BENCHMARKS
 
 #: The method that others are measured against, the one that the paper's Eff is relative to, and the two ablations.
@@ -174,7 +175,7 @@ def read(names: Sequence[str], place: Path) -> Grid:
     """
     swept, single = list[Tried](), list[Tried]()
     for name in names:
-        folder = _folder(name, place)
+        folder = run_or_sweep(name, place)
         if (folder / sweep.FILE).is_file():
             swept += _of_sweep(folder)
         else:
@@ -187,15 +188,6 @@ def read(names: Sequence[str], place: Path) -> Grid:
     if not any(cell.questions for cell in grid.cells.values()):
         raise DataError(f"{' '.join(names)}: no run is finished yet, and there is nothing to report")
     return grid
-
-
-def _folder(name: str, place: Path) -> Path:
-    for folder in (Path(name), place / name):
-        if any((folder / file).is_file() for file in (sweep.FILE, "manifest.json")):
-            return folder
-    known = sorted({file.parent.name for what in (sweep.FILE, "manifest.json") for file in place.glob(f"*/{what}")})
-    more = ", …" if len(known) > 8 else ""
-    raise DataError(f"there is no run or sweep {name} in {place}; there are {', '.join(known[:8]) or 'none'}{more}")
 
 
 def _once(tried: Iterable[Tried]) -> list[Tried]:

@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from rectom.errors import DataError
+from rectom.printable import printable
 from rectom.results.folder import RunFolder
 from rectom.results.statistics import Interval, wilson
+from rectom.results.summary import different_of
 from rectom.results.sweep import FILE as SWEEP
 from rectom.results.sweep import WAITING, Sweep
 
@@ -38,7 +40,7 @@ _MANIFEST: Final = "manifest.json"
 
 #: All that a run or a sweep has in its folder before it has a manifest, with what is being written when it is killed.
 _BEGINNING: Final = re.compile(
-    r"lock|results\.jsonl|traces\.jsonl|command\.json[a-z0-9_]*|(manifest|sweep)\.json\.\d+\.part"
+    r"lock|results\.jsonl|traces\.jsonl|command\.json[a-z0-9_]*|\.?(command|manifest|sweep)\.json\.[0-9a-f]+\.part"
 )
 
 #: More than a run may cost in any currency; what says so was written by something else.
@@ -108,7 +110,7 @@ def is_called(name: str, pattern: str) -> bool:
 
 def printed(text: str) -> str:
     """A name for the terminal, which might be told something by characters that are not printed."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
+    return printable(text, "?")
 
 
 def look(folder: Path) -> Listed | None:
@@ -159,7 +161,7 @@ def _run(name: str, folder: Path, manifest: Mapping[str, Any]) -> Listed:
 
 
 def _finished(run: Listed, manifest: Mapping[str, Any]) -> Listed:
-    summary, money = manifest["summary"], manifest.get("money") or {}
+    summary, money, samples = manifest["summary"], manifest.get("money") or {}, manifest["settings"].get("samples", 1)
     accuracy, questions, failed = _number(summary["accuracy"]), int(summary["questions"]), int(summary["failed"])
     calls, tokens = summary["calls"], summary["tokens"]
     return replace(
@@ -169,7 +171,7 @@ def _finished(run: Listed, manifest: Mapping[str, Any]) -> Listed:
         answered=questions,
         failed=failed,
         accuracy=accuracy,
-        interval=wilson(accuracy, questions),
+        interval=wilson(accuracy, different_of(summary, samples)),
         calls=_total(calls, "sent", "cached"),
         tokens=_total(tokens, "prompt", "completion"),
         money=_amount(money.get("whole")),

@@ -32,13 +32,18 @@ def _run_folder(name: str, place: Path) -> Path:
     raise DataError(f"there is no run {name} in {place}; {_known(place, _MANIFEST)}")
 
 
-def _runs_or_cells(name: str, place: Path) -> list[Path]:
+def run_or_sweep(name: str, place: Path) -> Path:
+    """The folder of a run or a sweep; of another folder of that name nothing is meant. Raises DataError if none is."""
+    files = (sweep.FILE, _MANIFEST)
     for folder in (Path(name), place / name):
-        if (folder / sweep.FILE).is_file():
-            return _cells(folder)
-        if (folder / _MANIFEST).is_file():
-            return [folder]
-    raise DataError(f"there is no run or sweep {name} in {place}; {_known(place, _MANIFEST, sweep.FILE)}")
+        if any((folder / file).is_file() for file in files):
+            return folder
+    raise DataError(f"there is no run or sweep {name} in {place}; {_known(place, *files)}")
+
+
+def _runs_or_cells(name: str, place: Path) -> list[Path]:
+    folder = run_or_sweep(name, place)
+    return _cells(folder) if (folder / sweep.FILE).is_file() else [folder]
 
 
 def _known(place: Path, *files: str) -> str:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from rectom.benchmarks.rows import json_lines
 from rectom.errors import DataError
 from rectom.results.folder import RunFolder
+from rectom.results.manifest import MEND, manifest, mending
 from rectom.results.outcome import Outcome, Trace, digest_of_asked
-
-_MEND: Final = "run the same command again to mend it"
 
 T = TypeVar("T")
 
@@ -35,20 +34,25 @@ class Paged:
     calls: Mapping[str, Mapping[str, Any]]
     name: str
 
+    @property
+    def samples(self) -> int:
+        """How often every question was answered."""
+        samples = self.settings.get("samples")
+        return samples if isinstance(samples, int) and samples > 0 else 1
+
     @classmethod
     def read(cls, folder: Path) -> Paged:
         """Read the folder of a finished run. Raises DataError, naming the run, if it is none, or damaged."""
         run = RunFolder(folder)
-        raw = run.manifest()
-        if (state := raw.get("state", "damaged")) != "finished":
-            raise DataError(f"{folder} is not finished but {state}: run its command to the end, then look at it")
-        told = _checked(_MANIFEST, raw, folder / "manifest.json")
+        _, told = manifest(run, _Manifest, ", then look at it")
         outcomes = list(_lines(folder / "results.jsonl", _OUTCOME))
         traces = list(_lines(folder / "traces.jsonl", _TRACE))
         if [outcome.id for outcome in outcomes] != [trace.id for trace in traces]:
-            raise DataError(f"{folder} is damaged: its files do not agree on the questions; {_MEND}")
-        found = (_checked(_CALL, call, folder / "calls.jsonl.gz") for call in run.calls())
-        calls = {call.key: call.model_dump() for call in found}
+            raise DataError(f"{folder} is damaged: its files do not agree on the questions; {MEND}")
+        lines = list(run.calls())
+        with mending(folder / "calls.jsonl.gz"):
+            said = list(map(_Said.model_validate, lines))
+        calls = {call.key: call.model_dump() for call in said}
         return cls(told.summary.model_dump(), told.settings, outcomes, traces, calls, folder.name)
 
 
@@ -121,26 +125,11 @@ class _Said(BaseModel):
     model: str | None = None
 
 
-_MANIFEST: Final = TypeAdapter(_Manifest)
 _OUTCOME: Final = TypeAdapter(Outcome)
 _TRACE: Final = TypeAdapter(Trace)
-_CALL: Final = TypeAdapter(_Said)
 
 
 def _lines(path: Path, adapter: TypeAdapter[T]) -> Iterator[T]:
-    try:
-        rows = list(json_lines(path.read_bytes(), str(path)))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; {_MEND}") from None
-    except DataError as error:
-        raise DataError(f"{error}; {_MEND}") from None
-    for _, row in rows:
-        yield _checked(adapter, row, path)
-
-
-def _checked(adapter: TypeAdapter[T], data: object, path: Path) -> T:
-    try:
-        return adapter.validate_python(data)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise DataError(f"{path}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}; {_MEND}") from None
+    with mending(path):
+        for _, row in json_lines(path.read_bytes(), str(path)):
+            yield adapter.validate_python(row)

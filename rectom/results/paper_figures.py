@@ -86,9 +86,9 @@ def _points(cells: Sequence[Filled]) -> list[Point]:
 def _faults(cells: Sequence[Filled]) -> Faults | None:
     """The steps at fault of all cells in which such a step is known."""
     told = [question for cell in cells if any(q.faults for q in cell.questions) for question in cell.questions]
-    groups = _by_order([question for question in told if question.faults])
-    steps = [step for step in (*FAULTS, UNTOLD) if any(step in question.faults for question in told)]
-    counts = [[sum(one.faults.count(step) for one in some) for some in groups.values()] for step in steps]
+    groups = _by_order([question for question in told if question.faults or question.untold])
+    steps = [step for step in (*FAULTS, UNTOLD) if any(question.wrong_at(step) for question in told)]
+    counts = [[sum(one.wrong_at(step) for one in some) for some in groups.values()] for step in steps]
     return Faults(steps, list(groups), counts) if steps else None
 
 

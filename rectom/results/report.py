@@ -110,11 +110,11 @@ class _Told:
 
     @property
     def scores(self) -> list[tuple[str, Score]]:
-        return [*by_order(self.run.outcomes).items(), ("all", self.overall)]
+        return [*by_order(self.run.outcomes, self.run.samples).items(), ("all", self.overall)]
 
     @property
     def overall(self) -> Score:
-        return Score.of(self.run.outcomes)
+        return Score.of(self.run.outcomes, self.run.samples)
 
     @property
     def failures(self) -> dict[str, int]:

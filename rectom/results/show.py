@@ -12,6 +12,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from rectom.printable import printable, shown
 from rectom.results.drawing import WORLD, Cell, Column, Drawing, Mark
 
 _STYLES: Final = {
@@ -46,7 +47,7 @@ def table(trace: Mapping[str, Any]) -> RenderableType:
     legend += _LEGEND_OF_RULES if drawing.rules else ""
     parts: list[RenderableType] = [_header(trace), "", _Steps(drawing), Text(legend, style="dim")]
     if drawing.missing:
-        parts.append(Text(f"Not built: the perspectives of {', '.join(drawing.missing)}.", style="bold red"))
+        parts.append(shown(f"Not built: the perspectives of {', '.join(drawing.missing)}.", "bold red"))
     calls = trace.get("calls") or ()
     return Group(*parts, "", _calls(calls) if calls else Text(_uncalled(trace), style="dim"))
 
@@ -68,7 +69,7 @@ def _header(trace: Mapping[str, Any]) -> Table:
     grid.add_column(overflow="fold")
     for name, text in fields.items():
         if text:
-            grid.add_row(name, Text(text, style="bold red" if name in {"Failed at", "Went wrong"} else ""))
+            grid.add_row(shown(name), shown(text, "bold red" if name in {"Failed at", "Went wrong"} else ""))
     return grid
 
 
@@ -162,7 +163,7 @@ def _cell(cell: Cell, before: Cell | None, rule: Cell, width: int) -> Text:
 
 def _lines(texts: Iterable[tuple[str, str]], width: int) -> Text:
     """Styled lines, each broken to the width behind blanks and the joints of names, and hanging as it began."""
-    broken = [(part, style) for text, style in texts for part in _broken(text, width)]
+    broken = [(part, style) for text, style in texts for part in _broken(printable(text), width)]
     return Text("\n").join(Text(part, style) for part, style in broken)
 
 
@@ -190,5 +191,5 @@ def _calls(calls: Sequence[Mapping[str, Any]]) -> Table:
     for call in calls:
         numbers = (call["prompt"], call["completion"], call["cached"], f"{call['latency_s']:.2f}")
         words = (call["source"], call["outcome"], call["key"][:8])
-        grid.add_row(Text(call["step"]), *map(str, numbers), *map(Text, words))
+        grid.add_row(*map(shown, (call["step"], *numbers, *words)))
     return grid

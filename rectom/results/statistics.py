@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import sqrt
-from operator import itemgetter
-from random import Random
-from statistics import quantiles
 from typing import TypeAlias
 
 #: The lower and the upper end.
@@ -53,35 +50,3 @@ def holm(ps: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, (len(ps) - rank) * ps[place]))
         adjusted[place] = least
     return adjusted
-
-
-def cluster_bootstrap(
-    columns: Sequence[Sequence[float]], sizes: Sequence[int], resamples: int = 2000, seed: int = 0
-) -> list[Interval | None]:
-    """The 95 % percentile interval of each column's mean over all questions, where stories are drawn, not questions.
-
-    A column holds a sum for each story (of the differences between two runs, say), and `sizes` how many questions it
-    is over, at least one. Each of the `resamples` (at least 2) draws as many stories as there are, with replacement,
-    the same ones for every column. None where there is one story or none: then nothing tells how stories vary.
-
-    Source: Davison and Hinkley 1997, Bootstrap Methods, section 3.8 (strategy 1); the percentile interval in Efron
-    and Tibshirani 1993, chapter 13.
-    """
-    stories = len(sizes)
-    if stories < 2:
-        return [None] * len(columns)
-    # `Random.random` is the only draw whose sequence Python keeps between versions.
-    random = Random(seed).random  # noqa: S311  no secret
-    means: list[list[float]] = [[] for _ in columns]
-    for _ in range(resamples):
-        drawn = itemgetter(*[int(random() * stories) for _ in range(stories)])
-        questions = sum(drawn(sizes))
-        for column, found in zip(columns, means, strict=True):
-            found.append(sum(drawn(column)) / questions)
-    return [_middle(found) for found in means]
-
-
-def _middle(values: Sequence[float]) -> Interval:
-    """What 95 % of the values lie between."""
-    fortieths = quantiles(values, n=40, method="inclusive")
-    return fortieths[0], fortieths[-1]

@@ -14,24 +14,35 @@ from rectom.results.statistics import wilson
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Right answers among questions. Failed questions stay in the denominator."""
+    """Right answers among questions. Failed questions stay in the denominator.
+
+    `repeated` of the questions ask again what another one asks: as a further sample, or as a further try of its ballot.
+    """
 
     questions: int
     correct: int
+    repeated: int = 0
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> Score:
-        """Count outcomes."""
-        return cls(len(outcomes), sum(outcome.correct for outcome in outcomes))
+    def of(cls, outcomes: Sequence[Outcome], samples: int = 1) -> Score:
+        """Count outcomes, of which there are so many samples of each question."""
+        ballots = [outcome.ballot for outcome in outcomes if outcome.ballot]
+        different = (len(outcomes) - len(ballots) + len({*ballots})) // samples
+        return cls(len(outcomes), sum(outcome.correct for outcome in outcomes), len(outcomes) - different)
 
     @property
     def accuracy(self) -> float:
         """The share that is right, 0 to 1; 0 of no questions."""
         return self.correct / self.questions if self.questions else 0.0
 
+    @property
+    def different(self) -> int:
+        """How many questions there are if those that were asked several times count once."""
+        return self.questions - self.repeated
+
     def interval(self, z: float = 1.96) -> tuple[float, float]:
-        """Wilson's interval for the accuracy; 95 % by default."""
-        return wilson(self.accuracy, self.questions, z)
+        """Wilson's interval for the accuracy; 95 % by default. To ask a question again does not narrow it."""
+        return wilson(self.accuracy, self.different, z)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +120,21 @@ class Money:
         return {**told, "currency": self.currency or None, "date": self.date or None}
 
 
-def by_order(outcomes: Iterable[Outcome]) -> dict[str, Score]:
+def by_order(outcomes: Iterable[Outcome], samples: int = 1) -> dict[str, Score]:
     """The score of each order, lowest first; `-` where the benchmark states none."""
     groups: dict[int | None, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.order, []).append(outcome)
     orders = sorted(groups, key=lambda order: -1 if order is None else order)
-    return {"-" if order is None else str(order): Score.of(groups[order]) for order in orders}
+    return {"-" if order is None else str(order): Score.of(groups[order], samples) for order in orders}
 
 
-def by_group(outcomes: Iterable[Outcome]) -> dict[str, Score]:
+def by_group(outcomes: Iterable[Outcome], samples: int = 1) -> dict[str, Score]:
     """The score of each kind of question that the benchmark names, in alphabetical order; empty if it names none."""
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.group, []).append(outcome)
-    return {group: Score.of(groups[group]) for group in sorted(groups) if group}
+    return {group: Score.of(groups[group], samples) for group in sorted(groups) if group}
 
 
 def failures(outcomes: Iterable[Outcome]) -> dict[str, int]:
@@ -131,12 +142,15 @@ def failures(outcomes: Iterable[Outcome]) -> dict[str, int]:
     return dict(Counter(outcome.failed_step for outcome in outcomes if outcome.failed_step).most_common())
 
 
-def summary_line(identity: Mapping[str, str], outcomes: Sequence[Outcome], cost: Cost, wall_s: float) -> dict[str, Any]:
+def summary_line(
+    identity: Mapping[str, str], outcomes: Sequence[Outcome], cost: Cost, wall_s: float, samples: int = 1
+) -> dict[str, Any]:
     """The line of JSON that `rectom run --json` ends with."""
-    score = Score.of(outcomes)
+    score = Score.of(outcomes, samples)
     return {
         **identity,
         "questions": score.questions,
+        "different": score.different,
         "correct": score.correct,
         "failed": sum(failures(outcomes).values()),
         "accuracy": round(score.accuracy, 6),
@@ -148,3 +162,8 @@ def summary_line(identity: Mapping[str, str], outcomes: Sequence[Outcome], cost:
         "tokens": cost.tokens(),
         "wall_s": round(wall_s, 3),
     }
+
+
+def different_of(line: Mapping[str, Any], samples: int = 1) -> int:
+    """How many different questions the summary line of a run is about; older runs tell how many samples there are."""
+    return int(line.get("different", int(line["questions"]) // samples))

@@ -1,9 +1,7 @@
-"""The tables of a run, accuracy by order and cost by step: for the terminal, as markdown, CSV and LaTeX."""
+"""The tables of a run, accuracy by order and cost by step: for the terminal, and for `rectom.results.writing`."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 
 from rectom.results.outcome import Outcome
@@ -24,15 +22,15 @@ STEPS_HEADER = ("step", "calls", "repairs", "prompt", "completion", "reasoning",
 Row = tuple[str, int, int, str, str]
 
 
-def accuracy_rows(outcomes: Sequence[Outcome]) -> list[Row]:
+def accuracy_rows(outcomes: Sequence[Outcome], samples: int = 1) -> list[Row]:
     """A row an order and one for all, with accuracy and Wilson's interval in percent."""
-    rows = [_row(order, score) for order, score in by_order(outcomes).items()]
-    return [*rows, _row("all", Score.of(outcomes))]
+    rows = [_row(order, score) for order, score in by_order(outcomes, samples).items()]
+    return [*rows, _row("all", Score.of(outcomes, samples))]
 
 
-def group_rows(outcomes: Sequence[Outcome]) -> list[Row]:
+def group_rows(outcomes: Sequence[Outcome], samples: int = 1) -> list[Row]:
     """The same by kind of question; no rows where there is one kind."""
-    groups = by_group(outcomes)
+    groups = by_group(outcomes, samples)
     return [_row(name, score) for name, score in groups.items()] if len(groups) > 1 else []
 
 
@@ -49,35 +47,3 @@ def _row(name: str, score: Score) -> Row:
 def step_rows(steps: Mapping[str, StepCost]) -> list[tuple[object, ...]]:
     """A row a step, in the order of Algorithm 1."""
     return [(name, *step.to_json().values()) for name, step in steps.items()]
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A GitHub table; the first column is text, the others are numbers."""
-    lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
-
-
-def as_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Comma-separated values with a header."""
-    sink = io.StringIO()
-    csv.writer(sink, lineterminator="\n").writerows([header, *rows])
-    return sink.getvalue()
-
-
-def latex(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A booktabs table; rows for all, at the end, are set apart."""
-    lines = [_latex_row(row) for row in rows]
-    if rows and rows[-1][0] == "all":
-        lines.insert([row[0] for row in rows].index("all"), r"\midrule")
-    begin = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
-    return "\n".join(
-        [begin, r"\toprule", _latex_row(header), r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""]
-    )
-
-
-def _latex_row(row: Sequence[object]) -> str:
-    return r" & ".join(_escape(str(cell)) for cell in row) + r" \\"
-
-
-def _escape(text: str) -> str:
-    return text.replace("%", r"\%").replace("_", r"\_").replace("&", r"\&")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from rectom.results.attribution import FAULTS
+from rectom.results.attribution import FAULTS, UNTOLD
 from rectom.results.finished import Answered, Finished
 from rectom.results.grid import Filled, Grid
 from rectom.results.sheet import Column, Row, Sheet, Value
@@ -21,9 +21,6 @@ _RUNS_NOTES = (
     "tokens would be if questions shared nothing. Time is what the replies took, one after the other: with many in "
     "flight a run takes less.",
 )
-
-#: Wrong answers of which nothing tells where they went wrong.
-_UNKNOWN = "not known"
 
 
 def runs_sheet(grid: Grid, out: Path) -> Sheet:
@@ -74,20 +71,14 @@ def _fault_rows(run: Finished, page: str, orders: Sequence[int | None]) -> Itera
         values = [_cases(run.questions, step, page, order) for order in orders]
         whole = sum(one.faults.count(step) for one in run.questions)
         yield Row((run.name, step), (*values, _linked(whole, page, {"fault": step})))
-    unknown = [sum(_untold(one) for one in run.questions if one.order == order) for order in orders]
-    if any(unknown):
-        yield Row((run.name, _UNKNOWN), (*map(count, unknown), count(sum(unknown))))
+    untold = [sum(one.untold for one in run.questions if one.order == order) for order in orders]
+    if any(untold):
+        yield Row((run.name, UNTOLD), (*map(count, untold), count(sum(untold))))
 
 
 def _cases(questions: Iterable[Answered], step: str, page: str, order: int | None) -> Value:
     found = sum(one.faults.count(step) for one in questions if one.order == order)
     return _linked(found, page, {"fault": step, "order": "-" if order is None else str(order)})
-
-
-def _untold(one: Answered) -> int:
-    """How many wrong answers to a question say nothing of the step at fault."""
-    wrong = one.tries - round(one.score * one.tries) - one.failed
-    return max(0, wrong - len(one.faults))
 
 
 def _linked(cases: int, page: str, chosen: dict[str, str]) -> Value:

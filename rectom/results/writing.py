@@ -1,10 +1,14 @@
-"""Sheets as markdown, LaTeX, comma-separated values and JSON."""
+"""Sheets as markdown, LaTeX, comma-separated values and JSON; and plain rows as the first three.
+
+Whatever stands in a cell stands for itself there, and does no harm: names are chosen by others.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rectom.results.sheet import Mark, Row, Sheet, Value
@@ -16,6 +20,9 @@ CSV_HEADER: Final = (
 )
 
 _HEADS: Final = 4
+
+#: What a spreadsheet takes for a formula: what begins so and goes on; a sign alone is none.
+_FORMULA: Final = re.compile(r"[=+\-@\t\r].", re.DOTALL)
 
 #: What stands for a character in LaTeX that is not itself there.
 _LATEX: Final = {
@@ -44,11 +51,22 @@ _LATEX: Final = {
 def markdown(sheet: Sheet) -> str:
     """The table with its title over it and its notes below, as GitHub shows it; `<ins>` underlines."""
     header = [*sheet.corner, *(_joined(column.group, column.name) for column in sheet.columns)]
-    rule = [*("---" for _ in sheet.corner), *("---:" for _ in sheet.columns)]
-    rows = [[*map(_escaped, heads), *map(_markdown, row.values)] for row, heads, _ in sheet.shown()]
-    lines = [f"| {' | '.join(cells)} |" for cells in ([*map(_escaped, header)], rule, *rows)]
+    rows = ([*map(_escaped, heads), *map(_markdown, row.values)] for row, heads, _ in sheet.shown())
+    lines = grid(list(map(_escaped, header)), rows, len(sheet.corner))
     notes = [f"\n{_escaped(note)}" for note in sheet.notes]
     return "\n".join([f"**{_escaped(sheet.title)}**", "", *lines, *notes, ""])
+
+
+def rows_markdown(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Plain rows as GitHub shows them; the first column is text, the others are numbers."""
+    cells = ([_escaped(str(cell)) for cell in row] for row in rows)
+    return "\n".join([*grid(list(map(_escaped, header)), cells), ""])
+
+
+def grid(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> list[str]:
+    """The lines of a GitHub table whose cells are markdown; the first `texts` columns are text, the others numbers."""
+    rule = ["---"] * texts + ["---:"] * (len(header) - texts)
+    return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
 
 
 def _markdown(value: Value) -> str:
@@ -75,17 +93,28 @@ def latex(sheet: Sheet) -> str:
     """The table as a `tabular`, or a `longtable` where it is long, for booktabs; the paper's figures are below ours."""
     heads, count = len(sheet.corner), len(sheet.columns)
     kind = "longtable" if sheet.is_long else "tabular"
-    lines = [rf"\begin{{{kind}}}{{{'l' * heads}{'r' * count}}}", r"\toprule"]
-    if sheet.has_groups:
-        lines += _groups(sheet)
-    lines += [_line([*map(escape, sheet.corner), *(escape(column.name) for column in sheet.columns)]), r"\midrule"]
-    lines += [r"\endhead"] * sheet.is_long
+    header = _escaped_line([*sheet.corner, *(column.name for column in sheet.columns)])
+    lines = [r"\endhead"] * sheet.is_long
     for row, shown, begins in sheet.shown():
         lines += [r"\midrule"] * begins
         lines.append(_line([*map(escape, shown), *map(_latex, row.values)]))
         if any(value.paper for value in row.values):
             lines[-1] += "*" * sheet.is_long  # the two lines stay on one page
             lines.append(_line([*[""] * heads, *map(_latex_beside, row.values)]))
+    head = [*(_groups(sheet) if sheet.has_groups else []), header]
+    return _booktabs(kind, "l" * heads + "r" * count, head, lines)
+
+
+def rows_latex(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Plain rows as a `tabular` for booktabs; those for all, at the end, are set apart."""
+    lines = list(map(_escaped_line, rows))
+    if rows and rows[-1][0] == "all":
+        lines.insert([row[0] for row in rows].index("all"), r"\midrule")
+    return _booktabs("tabular", "l" + "r" * (len(header) - 1), [_escaped_line(header)], lines)
+
+
+def _booktabs(kind: str, columns: str, head: Sequence[str], body: Sequence[str]) -> str:
+    lines = [rf"\begin{{{kind}}}{{{columns}}}", r"\toprule", *head, r"\midrule", *body]
     return "\n".join([*lines, r"\bottomrule", rf"\end{{{kind}}}", ""])
 
 
@@ -116,6 +145,10 @@ def _minus(text: str) -> str:
     return text.replace("-", "$-$")
 
 
+def _escaped_line(cells: Sequence[object]) -> str:
+    return _line([escape(str(cell)) for cell in cells])
+
+
 def _line(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
@@ -132,30 +165,35 @@ def _letter(sign: str) -> str:
 
 def as_csv(sheets: Sequence[Sheet]) -> str:
     """Plain figures, a row each, of one table or several; empty where there is none."""
+    rows = (
+        _csv_row(sheet, row, place) for sheet in sheets for row in sheet.rows for place in range(len(sheet.columns))
+    )
+    return rows_csv(CSV_HEADER, rows)
+
+
+def rows_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Plain rows as comma-separated values with a header; None is an empty cell."""
     sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(CSV_HEADER)
-    for sheet in sheets:
-        writer.writerows(_csv_row(sheet, row, place) for row in sheet.rows for place in range(len(sheet.columns)))
+    csv.writer(sink, lineterminator="\n").writerows(map(_safe, row) for row in (header, *rows))
     return sink.getvalue()
 
 
 def _csv_row(sheet: Sheet, row: Row, place: int) -> list[object]:
     value, column = row.values[place], sheet.columns[place]
-    heads = [*map(_safe, row.heads), *[""] * (_HEADS - len(row.heads))]
+    heads = [*row.heads, *[""] * (_HEADS - len(row.heads))]
     low, high = value.ends or (None, None)
     figures = [_round(one) for one in (low, high)]
-    shown = _round(value.number) if value.number is not None else _safe(value.text.replace("–", ""))
+    shown = _round(value.number) if value.number is not None else value.text.replace("–", "")
     return [
-        *(sheet.name, *heads, _safe(column.group), column.name, shown, *figures),
+        *(sheet.name, *heads, column.group, column.name, shown, *figures),
         *(value.mark.value if value.mark else "", "yes" if value.significant else ""),
         *(_round(value.paper_number), "yes" if row.paper else ""),
     ]
 
 
-def _safe(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text
+def _safe(cell: object) -> object:
+    """A cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def _round(number: float | None) -> float | None:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from rectom.printable import printable
 from rectom.results.figures.theme import Look, Theme
 
 #: A figure, drawn in a theme.
@@ -108,7 +109,7 @@ def level(axes: Axes) -> None:
 
 def plain(text: str, most: int | None = None) -> str:
     """A text in one line of printable letters, at most so many; what is too long loses its middle."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    line = " ".join(printable(text).split())
     if most is None or len(line) <= most:
         return line
     return f"{line[: most // 2]}…{line[len(line) - (most - 1) // 2 :]}"

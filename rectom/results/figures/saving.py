@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
 from typing import Any, Final
 
 from matplotlib import style
@@ -20,21 +19,12 @@ _FORMATS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def save(picture: Picture, folder: Path, name: str) -> list[Path]:
-    """Write NAME.svg, NAME.png, NAME.dark.svg and NAME.dark.png into a folder, which is made, and return their paths.
+def files(picture: Picture, name: str) -> Iterator[tuple[str, bytes]]:
+    """NAME.svg, NAME.png, NAME.dark.svg and NAME.dark.png, each with its name. PNG are 1,400 pixels wide; the text of
+    SVG is text.
 
     Not to be called in two threads at once: the settings of matplotlib are those of the process.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for file, data in files(picture, name):
-        paths.append(folder / file)
-        paths[-1].write_bytes(data)
-    return paths
-
-
-def files(picture: Picture, name: str) -> Iterator[tuple[str, bytes]]:
-    """The files of a figure, each with its name. PNG are 1,400 pixels wide; the text of SVG is text."""
     for theme in (LIGHT, DARK):
         for form, data in _drawn(picture, theme).items():
             yield f"{name}{theme.suffix}.{form}", data

@@ -1,0 +1,20 @@
+"""Text of others for the terminal, which obeys some characters instead of showing them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+def printable(text: str, instead: str = " ") -> str:
+    """A text in which each character that cannot be printed, the end of a line among them, is another `instead`."""
+    return "".join(sign if sign.isprintable() else instead for sign in text)
+
+
+def shown(told: object, style: str = "") -> Text:
+    """What is told, in printable characters and in a style: what looks like markup is shown as it is."""
+    from rich.text import Text  # not where only strings are asked for
+
+    return Text(printable(str(told)), style)
