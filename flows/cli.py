@@ -1,7 +1,7 @@
 """`rectom`: finds the command, and turns errors into one line and an exit status.
 
-Exit status: 0 done; 1 an error, named in one line; 2 a wrong command line; 3 partial: questions failed, or the run
-stopped at a bound that was set; 130 interrupted.
+Exit status: 0 done; 1 an error, named in one line; 2 a wrong command line; 3 partial: questions failed, the run
+stopped at a bound that was set, or an export left out what is damaged; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 import click
 
-#: The exit status of a run in which questions failed, or that stopped at a bound.
+#: The exit status of a run in which questions failed, or that stopped at a bound, and of what else was done in part.
 PARTIAL: Final = 3
 
 #: Where each command is, and its line in the help: so that `rectom --help` imports none of them.
@@ -111,8 +111,9 @@ def _one_line(error: Exception) -> str:
     """An error in one line. What RecToM raises on purpose explains itself; the rest is a defect to report."""
     from cache import CacheError
     from rectom.errors import RectomError
+    from rectom.printable import printable
 
-    words = " ".join(str(error).split())
+    words = " ".join(printable(str(error)).split())
     if isinstance(error, RectomError | CacheError):
         return words
     if isinstance(error, OSError):

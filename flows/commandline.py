@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ from click.core import ParameterSource
 from pydantic import BaseModel, ValidationError
 
 from flows.settings import BATCH_FILE
+from rectom import whole
 from rectom.errors import DataError, SettingsError
 
 FILE: Final = "command.json"
@@ -69,10 +69,7 @@ class CommandLine:
         except orjson.JSONEncodeError:
             return
         try:
-            number, part = tempfile.mkstemp(dir=run, prefix=FILE)  # readable by the owner alone
-            with os.fdopen(number, "wb") as file:
-                file.write(data)
-            Path(part).replace(run / FILE)
+            whole.write(run / FILE, data, private=True)
         except OSError as error:
             raise SettingsError(f"cannot write to {run}: {error.strerror}; make room and run again") from None
 

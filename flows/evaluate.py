@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from rectom.results.folder import RunFolder
 from rectom.results.outcome import Outcome, Trace
 from rectom.results.scoring import Measure, official
 from rectom.results.summary import Cost, Money, summary_line
+from rectom.results.writing import rows_csv, rows_latex, rows_markdown
 from rectom.task import in_view, task
 from tasks.run import Failure, Run, running
 
@@ -141,7 +143,7 @@ async def evaluate(
             command.keep(folder.folder)
         earlier = (folder.before() or {}).get("sessions", [])
         async with open_client(settings, store, shared=shared) as client:
-            runs = [_sample(settings, benchmark, store, client, number) for number in range(settings.samples)]
+            runs = samples(settings, benchmark, store, client)
             manifest = {
                 "run": folder.folder.name,
                 "state": "running",
@@ -153,11 +155,22 @@ async def evaluate(
             with _noting(folder, manifest, stats_of(client)):
                 for run in runs:
                     await _conduct(settings, run, folder, client, conduct, showing, title or folder.folder.name)
-            known = await told(runs, verified=settings.verify) if client else {}
-            return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun, known)
+                _note(manifest, "finished", stats_of(client))
+                folder.write_manifest(manifest)  # whatever happens from here on, the books are closed
+                known = await told(runs, verified=settings.verify) if client else {}
+                return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun, known)
 
 
-def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: ChatClient | None, number: int) -> Run:
+def samples(
+    settings: Settings, benchmark: Benchmark, store: Store, client: ChatClient | None, *, dry: bool = False
+) -> list[Run]:
+    """The runs that answer every question once each."""
+    return [_sample(settings, benchmark, store, client, number, dry) for number in range(settings.samples)]
+
+
+def _sample(
+    settings: Settings, benchmark: Benchmark, store: Store, client: ChatClient | None, number: int, dry: bool = False
+) -> Run:
     suffix = f"#{number + 1}" if settings.samples > 1 else ""
     method = method_of(settings, client, benchmark, settings.draw + number)
     reader = None if method else reader_of(settings, client, benchmark, settings.draw + number)
@@ -166,6 +179,7 @@ def _sample(settings: Settings, benchmark: Benchmark, store: Store, client: Chat
         reader,
         store,
         method,
+        dry=dry,
         forced=settings.forced,
         retry_failed=settings.retry_failed,
         suffix=suffix,
@@ -206,7 +220,6 @@ def _noting(folder: RunFolder, manifest: dict[str, Any], stats: Stats) -> Iterat
         with suppress(RectomError):  # a full disk must not hide what happened
             folder.write_manifest({**manifest, "state": state})
         raise
-    _note(manifest, "finished", stats)
 
 
 def _note(manifest: dict[str, Any], state: str, stats: Stats) -> None:
@@ -253,19 +266,22 @@ def _finish(
         "method": settings.method,
         "model": settings.model,
     }
-    line = summary_line(identity, outcomes, cost, wall_s)
+    line = summary_line(identity, outcomes, cost, wall_s, settings.samples)
     folder.finish(outcomes, traces)
     folder.write_calls(calls_of(runs))
-    _write_tables(folder, "accuracy", tables.HEADER, tables.accuracy_rows(outcomes))
+    _write_tables(folder, "accuracy", tables.HEADER, tables.accuracy_rows(outcomes, settings.samples))
     _write_tables(folder, "steps", tables.STEPS_HEADER, tables.step_rows(steps))
-    _write_tables(folder, "kinds", tables.GROUPS_HEADER, tables.group_rows(outcomes))
+    _write_tables(folder, "kinds", tables.GROUPS_HEADER, tables.group_rows(outcomes, settings.samples))
     _write_tables(folder, "faults", *fault_rows(outcomes) if known else ((), ()))
     measures = _official(outcomes, runs[0].benchmark)
     _write_tables(folder, "official", tables.OFFICIAL_HEADER, tables.official_rows(measures))
     calls = {call["key"]: call for call in folder.calls()}
     shown = report.Paged(line, manifest["settings"], outcomes, traces, calls, manifest["run"])
-    for name, page in report.pages([shown]).items():
+    pages = report.pages([shown])
+    for name, page in pages.items():
         folder.write(name, page)
+    for left in folder.names("report*.html") - pages.keys():
+        folder.remove(left)
     spent = {"money": money.to_json(), "steps": {name: step.to_json() for name, step in steps.items()}}
     folder.write_manifest({**manifest, "state": "finished", "ended": _now(), "summary": line, **spent})
     failures = [Failure(**trace.failure) for trace in traces if trace.failure]
@@ -304,10 +320,12 @@ def _unpermuted(settings: Settings, described: Mapping[str, Any]) -> Mapping[str
 
 
 def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    if not rows:
-        return
-    for form, write in (("md", tables.markdown), ("csv", tables.as_csv), ("tex", tables.latex)):
-        folder.write(f"tables/{name}.{form}", write(header, rows).encode())
+    """Write a table in every form; one without rows is not there, also where an earlier session left it."""
+    for form, write in (("md", rows_markdown), ("csv", rows_csv), ("tex", rows_latex)):
+        if rows:
+            folder.write(f"tables/{name}.{form}", write(header, rows).encode())
+        else:
+            folder.remove(f"tables/{name}.{form}")
 
 
 def up_to_date(manifest: Mapping[str, Any], settings: Settings, benchmark: Benchmark, store: Store) -> bool:
@@ -321,7 +339,7 @@ def _code(run: Run) -> dict[str, Any]:
     """What of the code a run depends on."""
     return {
         "reading": run.reading,
-        "versions": {"rectom": version("rectom"), "python": platform.python_version()},
+        "versions": {"rectom": _version(), "python": platform.python_version()},
         "stages": {name: stage.version for name, (stage, _) in STAGES.items()},
     }
 
@@ -340,6 +358,12 @@ def _prompts(settings: Settings, benchmark: Benchmark) -> str:
     return task(benchmark.task).prompts if settings.is_rectom else chosen(settings.method)[0].prompts
 
 
+@cache
+def _version() -> str:
+    return version("rectom")
+
+
+@cache
 def _revision() -> str | None:
     """The git revision of RecToM, if it runs from a checkout of its own."""
     here = Path(__file__)

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from rectom.benchmarks.adapter import Adapter
 from rectom.benchmarks.base import Benchmark
+from rectom.printable import shown
 from rectom.story import Question
 
 if TYPE_CHECKING:
@@ -45,23 +46,23 @@ _FEW: Final = 8
 def entry(console: Console, adapter: Adapter, held: Sequence[Held], instead: bool) -> None:
     """Print a benchmark of the list; `instead` says that it can be read although files are missing."""
     lines = _lines()
-    lines.add_row(Text(adapter.name, "bold"), _plain(adapter.title))
+    lines.add_row(Text(adapter.name, "bold"), shown(adapter.title))
     for condition, some in groupby(sorted(held, key=attrgetter("condition")), key=attrgetter("condition")):
         label, colour, words = _CONDITIONS[condition]
-        lines.add_row(Text(f"  {label}", colour), _plain(f"{_files(list(some))}: {words.format(adapter.name)}"))
+        lines.add_row(Text(f"  {label}", colour), shown(f"{_files(list(some))}: {words.format(adapter.name)}"))
     if instead:
         lines.add_row(Text("  instead", "green"), "another file, which is read in its place")
-    lines.add_row("  subsets", _plain(_subsets(adapter)))
-    lines.add_row("  licence", _plain(adapter.licence))
+    lines.add_row("  subsets", shown(_subsets(adapter)))
+    lines.add_row("  licence", shown(adapter.licence))
     console.print(lines)
     for address in _addresses(held):  # in one piece each, so that it can be copied
-        console.print(_plain(f"  from      {address}"), soft_wrap=True)
+        console.print(shown(f"  from      {address}"), soft_wrap=True)
 
 
 def fault(console: Console, name: str, words: str) -> None:
     """Print a benchmark of the list that cannot be loaded."""
     lines = _lines()
-    lines.add_row(Text(name, "bold red"), _plain(f"cannot be loaded: {words}"))
+    lines.add_row(Text(name, "bold red"), shown(f"cannot be loaded: {words}"))
     console.print(lines)
 
 
@@ -97,10 +98,10 @@ def overview(console: Console, adapter: Adapter, benchmark: Benchmark, sizes: Ma
     `sizes` has subsets as they were loaded, and None where the files hold nothing of one.
     """
     console.print(
-        _plain(adapter.title, "bold"), "", _sizes(adapter, sizes, console.width), "", _counts(benchmark), "", sep="\n"
+        shown(adapter.title, "bold"), "", _sizes(adapter, sizes, console.width), "", _counts(benchmark), "", sep="\n"
     )
     for warning in benchmark.warnings:
-        console.print(_plain(f"note: {warning}"), "", sep="\n")
+        console.print(shown(f"note: {warning}"), "", sep="\n")
 
 
 def _sizes(adapter: Adapter, sizes: Mapping[str, Benchmark | None], width: int) -> Table:
@@ -110,7 +111,7 @@ def _sizes(adapter: Adapter, sizes: Mapping[str, Benchmark | None], width: int) 
     room = width - max(map(len, names.values())) - len("  questions  stories  ")
     for name, loaded in sizes.items():
         numbers = (f"{len(loaded.questions):,}", f"{len(loaded.stories):,}") if loaded else ("–", "–")
-        about = _plain(adapter.subsets[name])
+        about = shown(adapter.subsets[name])
         if len(sizes) > _FEW:
             about.truncate(max(1, room), overflow="ellipsis")
         table.add_row(names[name], *numbers, about)
@@ -126,7 +127,7 @@ def _counts(benchmark: Benchmark) -> Table:
     table = _table(f"{benchmark.name}/{benchmark.subset}", *headings, "all")
     for group in groups if groups != [""] else []:
         row = [counts[order, group] for order in orders]
-        table.add_row(_plain(group), *(f"{count:,}" if count else "–" for count in [*row, sum(row)]))
+        table.add_row(shown(group), *(f"{count:,}" if count else "–" for count in [*row, sum(row)]))
     sums = [sum(counts[order, group] for group in groups) for order in orders]
     table.add_row("all questions", *(f"{count:,}" for count in [*sums, sum(sums)]))
     return table
@@ -148,20 +149,20 @@ def counted(benchmark: Benchmark) -> Counter[tuple[int | None, str]]:
 def asked(console: Console, benchmark: Benchmark, question: Question) -> None:
     """Print a question with its story, the options in the order shown, and the gold answer marked."""
     story = next(story for story in benchmark.stories if story.id == question.story_id)
-    console.print(_plain(f"Question {question.id} of {benchmark.name}/{benchmark.subset}", "bold"))
+    console.print(shown(f"Question {question.id} of {benchmark.name}/{benchmark.subset}", "bold"))
     order = "" if question.order is None else f", order {question.order}"
     group = f", {question.group}" if question.group else ""
-    console.print(_plain(f"story {story.id}{order}{group}", "dim"), "", sep="\n")
+    console.print(shown(f"story {story.id}{order}{group}", "dim"), "", sep="\n")
     lines = Table.grid(padding=(0, 2, 0, 0))
     lines.add_column(justify="right", style="dim")
     lines.add_column()
     for number, line in enumerate(story.lines, 1):
-        lines.add_row(str(number), _plain(line))
+        lines.add_row(str(number), shown(line))
     lines.add_row("", "")
-    lines.add_row("", _plain(question.text, "bold"))
+    lines.add_row("", shown(question.text, "bold"))
     for letter, option in enumerate(question.choices, ord("A")):
         gold = option == question.gold
-        lines.add_row(chr(letter), _plain(f"{option}  ← gold", "green") if gold else _plain(option))
+        lines.add_row(chr(letter), shown(f"{option}  ← gold", "green") if gold else shown(option))
     console.print(lines, "", sep="\n")
 
 
@@ -175,16 +176,11 @@ def doubted(console: Console, findings: Sequence[Finding]) -> None:
 
 def _listed(findings: Sequence[Finding]) -> Columns:
     """Findings that are all of one reason: the label in doubt and the one that stands."""
-    return Columns(_plain(f"  {f.ids[0]}: {f.label}, {f.ids[1]}: {f.expected}") for f in findings)
+    return Columns(shown(f"  {f.ids[0]}: {f.label}, {f.ids[1]}: {f.expected}") for f in findings)
 
 
 def _explained(findings: Sequence[Finding]) -> Table:
     table = Table.grid(padding=(0, 2))
     for f in findings:
-        table.add_row(f"  {', '.join(map(str, f.ids))}", _plain(f"labelled {f.label}, not {f.expected}: {f.reason}"))
+        table.add_row(f"  {', '.join(map(str, f.ids))}", shown(f"labelled {f.label}, not {f.expected}: {f.reason}"))
     return table
-
-
-def _plain(text: str, style: str = "") -> Text:
-    """Text of a file for the terminal: what would steer it is left out."""
-    return Text("".join(letter if letter.isprintable() else " " for letter in text), style)

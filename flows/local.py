@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from flows.home import home
+from flows.keys import without_keys
 from flows.serving import PARENT, READY, Serving, check
 from rectom.benchmarks.adapter import data_folder
 from rectom.errors import SettingsError
@@ -97,9 +98,8 @@ def revision(file: Path) -> str:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
     # Threads that spin while they wait for one another bring a machine that has other work, too, to a standstill.
-    return {"GOMP_SPINCOUNT": "10000", **kept, PARENT: str(os.getpid())}
+    return {"GOMP_SPINCOUNT": "10000", **without_keys(os.environ), PARENT: str(os.getpid())}
 
 
 def _address(process: subprocess.Popen[str], log: Path) -> str:

@@ -114,14 +114,14 @@ def _client(
     shared: Shared | None,
 ) -> ChatClient:
     endpoint = settings.endpoint
-    carrying = _transport(endpoint, store.folder)
+    carrying = None if offline else _transport(endpoint, store.folder)  # nothing travels, and it may have no address
     client = ChatClient(
         endpoint.base_url or _NOWHERE,
         endpoint.api_key,
         replies=StoredReplies(store),
         limits=shared.limits(endpoint) if shared else limits_of([endpoint]),
         transport=shared.transport(endpoint, carrying) if shared else carrying,
-        timeouts=Timeouts(total=endpoint.timeout_s),
+        timeouts=Timeouts(first_byte=endpoint.timeout_s, total=endpoint.timeout_s),
         retry=_retry(endpoint),
         structured=structured,
         offline=offline,
@@ -200,7 +200,7 @@ def _remembered(store: Store, endpoint: Endpoint, model: str) -> Structured:
     """How the endpoint takes reply schemas, as far as an earlier run found out."""
     found = store.get("latest", _place(endpoint, model))
     modes: dict[str, Structured] = {"json_schema": "json_schema", "json_object": "json_object", "text": "text"}
-    return modes.get(found["structured"], "json_schema") if found else "json_schema"
+    return modes.get(found.get("structured", ""), "json_schema") if found else "json_schema"
 
 
 async def _remember(store: Store, endpoint: Endpoint, model: str, structured: Structured) -> None:

@@ -39,7 +39,7 @@ class Finite(click.FloatRange):
 
 _READING = (
     click.option("--model", default="rules", show_default=True, help="Model name, or `rules` for no model at all."),
-    click.option("--base-url", envvar="OPENAI_BASE_URL", default="", help="The server's address [OPENAI_BASE_URL]."),
+    click.option("--base-url", default="", help="The server's address [that of the model, OPENAI_BASE_URL]."),
     click.option("--model-identity", help="What the model is, if its name does not say so: replies are kept by it."),
     click.option("--model-revision", default="", help="Tells two states of a model apart that bear one name."),
     click.option(
@@ -247,7 +247,7 @@ def _endpoint(options: dict[str, Any], provider: Provider) -> Endpoint:
     limits = provider.limits
     transport, folder = _transport(options["transport"])
     return Endpoint(
-        options["base_url"] or provider.base_url,
+        provider.address(options["base_url"]),
         provider.api_key(),
         options["concurrency"] or limits.concurrency or 64,
         options["per_second"] or limits.per_second,

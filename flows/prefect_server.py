@@ -17,6 +17,7 @@ import urllib.request
 from pathlib import Path
 
 from flows.home import home
+from flows.keys import without_keys
 from rectom.errors import SettingsError
 
 _HOST = "127.0.0.1"
@@ -136,7 +137,8 @@ def _is_server(pid: int, port: int) -> bool:
 
 
 def _child_environment(api: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in {"OPENAI_API_KEY", "PREFECT_API_URL"}}
+    kept = without_keys(os.environ)
+    kept.pop("PREFECT_API_URL", None)
     # Its pages ask the default port otherwise.
     pages = {"PREFECT_SERVER_UI_API_URL": api, "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false"}
     return {**environment(), **kept, **pages}

@@ -77,6 +77,5 @@ def _currency(budget: Budget) -> str | None:
 
 
 def _reached(spent: str, option: str) -> BudgetReached:
-    return BudgetReached(
-        f"the sweep's budget is spent ({spent}); every reply is kept: the same command with a larger {option} goes on"
-    )
+    goes_on = f"the same command goes on, and {option} counts from 0"
+    return BudgetReached(f"the sweep's budget is spent ({spent}); every reply is kept: {goes_on}")

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from cache import CacheError
 from flows.commandline import CommandLine
-from flows.evaluate import Conduct, benchmark_of, conduct_plainly, evaluate, up_to_date
+from flows.evaluate import Conduct, Evaluation, benchmark_of, conduct_plainly, evaluate, up_to_date
 from flows.matrix import Planned
 from flows.progress import Showing
 from flows.shared import Shared
-from rectom.errors import Occupied, Partial, RectomError, SettingsError
+from rectom.errors import DataError, Occupied, Partial, RectomError, SettingsError
 from rectom.results.folder import RunFolder
 from rectom.results.sweep import FAILED, FINISHED, RUNNING, STOPPED, WAITING, Cell, Sweep
 
@@ -33,7 +33,7 @@ class Sweeper:
     """Runs the cells of a sweep, and keeps what becomes of each in the sweep's folder.
 
     `others` names cells of the file that are left alone: the folder goes on telling how far they are. `conduct` brings
-    a cell through its stages, `showing` tells of its progress. `told` is called after each change.
+    a cell through its stages, `showing` tells of its progress. `told` is called after each change of a cell.
     Cells whose run is finished, by this code and over these data, are not done again, unless questions of theirs failed
     and `retry` says that those are asked again.
     """
@@ -78,19 +78,35 @@ class Sweeper:
         return Sweep(self.name, _outcome(self.cells), self._started, self.cells, _now())
 
     def _found(self, planned: Planned) -> Cell:
-        """A cell as it stands before anything is done; one that is left alone is finished, or waits."""
-        cell = self._placed(planned)
-        if cell.name not in self.others:
-            return cell
-        return replace(cell, state=FINISHED if cell.state == WAITING and self._is_done(planned, cell) else WAITING)
-
-    def _placed(self, planned: Planned) -> Cell:
-        """A cell with the name of its run; a cell whose data are not there has failed before it began."""
+        """A cell as it stands before anything is done; one whose data are not there has failed before it began."""
+        if planned.cell.name in self.others:
+            return self._left_alone(planned)
         try:
-            benchmark = benchmark_of(planned.settings, self.shared)
-            return replace(planned.cell, run=planned.settings.run_name(benchmark.digest))
+            return self._placed(planned)
         except RectomError as error:
             return replace(planned.cell, state=FAILED, why=str(error))
+
+    def _left_alone(self, planned: Planned) -> Cell:
+        """Such a cell is finished, or waits; where that cannot be found out, it is as the record has it."""
+        try:
+            cell = self._placed(planned)
+            return replace(cell, state=FINISHED if self._is_done(planned, cell) else WAITING)
+        except Exception as error:  # of whatever kind: nobody asked for this cell
+            _LOG.debug("%s: %s", planned.cell.name, error)
+            return self._recorded(planned.cell)
+
+    def _recorded(self, cell: Cell) -> Cell:
+        """A cell as an earlier call of the sweep left it; what was under way then is so no longer."""
+        try:
+            before = next((one for one in Sweep.read(self.folder).cells if one.name == cell.name), cell)
+        except DataError:
+            return cell
+        return replace(before, state=WAITING) if before.state == RUNNING else before
+
+    def _placed(self, planned: Planned) -> Cell:
+        """A cell with the name of its run. Raises as `benchmark_of` does."""
+        benchmark = benchmark_of(planned.settings, self.shared)
+        return replace(planned.cell, run=planned.settings.run_name(benchmark.digest))
 
     async def _work(self, waiting: deque[Planned]) -> None:
         while waiting:
@@ -105,8 +121,7 @@ class Sweeper:
         name = planned.cell.name
         try:
             if not self._is_done(planned, self._cells[name]):
-                self._note(name, RUNNING)
-                await evaluate(planned.settings, self.conduct, self.showing, self.shared, name, self._command(planned))
+                await self._evaluate(planned, name)
             self._note(name, FINISHED)
         except Occupied:
             self._note(name, WAITING, "another process works on it")
@@ -120,6 +135,14 @@ class Sweeper:
                 raise
             self._note(name, FAILED, f"an unexpected {type(error).__name__}: {' '.join(str(error).split())}")
         return True
+
+    async def _evaluate(self, planned: Planned, name: str) -> None:
+        async def conduct(evaluation: Evaluation) -> None:
+            # Not before: whether the run is ours to do is known now.
+            self._note(name, RUNNING)
+            await self.conduct(evaluation)
+
+        await evaluate(planned.settings, conduct, self.showing, self.shared, name, self._command(planned))
 
     def _command(self, planned: Planned) -> CommandLine:
         """The command that runs a cell alone."""
@@ -137,9 +160,12 @@ class Sweeper:
         return not again and manifest is not None and up_to_date(manifest, settings, benchmark, self.shared.store)
 
     def _note(self, name: str, state: str, why: str = "") -> None:
-        self._cells[name] = replace(self._cells[name], state=state, why=why)
+        before, now = self._cells[name], replace(self._cells[name], state=state, why=why)
+        if now == before:  # each look at a cell that another process is at
+            return
+        self._cells[name] = now
         self._write("running")
-        self.told(self._cells[name])
+        self.told(now)
 
     def _write(self, state: str) -> None:
         ended = "" if state == "running" else _now()

@@ -18,6 +18,10 @@ from unicodedata import normalize
 
 import orjson
 
+#: Bump when a reply is read in another way: cached answers are found by it. Where a server does not keep to a schema,
+#: its replies are read in this way as well; for those bump `schemas.VERSION`, too.
+VERSION: Final = 1
+
 #: The options (by their place) that one mention can mean; none where it means an option that is not there or denied.
 Meant: TypeAlias = frozenset[int]
 

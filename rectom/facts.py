@@ -81,7 +81,7 @@ def in_room(character: str, room: str) -> Fact:
 def value_of(state: State, predicate: str, subject: str) -> str | None:
     """The value that a functional predicate gives to a subject in a state, or None: `value_of(s, "in", "ball")`."""
     for fact in state:
-        if fact.slot == (predicate, subject):
+        if fact.predicate == predicate and fact.slot == (predicate, subject):
             return str(fact.args[1])
     return None
 
@@ -89,6 +89,8 @@ def value_of(state: State, predicate: str, subject: str) -> str | None:
 def superseded(state: State, news: Iterable[Fact]) -> State:
     """The facts of a state whose slot gets another value from the news."""
     new = {fact.slot: fact for fact in news if fact.slot}
+    if not new:
+        return EMPTY
     return frozenset(fact for fact in state if fact.slot in new and new[fact.slot] != fact)
 
 

@@ -8,7 +8,7 @@ ablation w/o-det an `Updater` stands in for Eq. 1 in both places.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, Protocol, TypeAlias
 
@@ -183,7 +183,8 @@ async def construct(
 
 def observe(source: Perspective, character: str, able: Observability, rules: Rules) -> Observation:
     """O^(a|P): what of the source perspective the character observes (line 9)."""
-    sights = tuple(_sight(source, step, room, rules) for step, room in enumerate(able.rooms))
+    seen: dict[str | None, Sight] = {room: _from(source, room, rules) for room in able.rooms if room is not None}
+    sights = tuple(_sight(source, step, seen.get(room), rules) for step, room in enumerate(able.rooms))
     events = tuple(
         event if event and (told or _witnessed(event, sight)) else None
         for event, told, sight in zip(source.events, able.events, sights, strict=True)
@@ -192,15 +193,18 @@ def observe(source: Perspective, character: str, able: Observability, rules: Rul
     return Observation(character, sights, events, vantage)
 
 
-def _sight(source: Perspective, step: int, room: str | None, rules: Rules) -> Sight | None:
-    if room is None or (rules.joint and source.vantage[step] not in {EVERYWHERE, room}):
+def _from(source: Perspective, room: str, rules: Rules) -> Sight:
+    """What can be seen from a room, whatever is there."""
+    places = source.setting.places if rules.scope is Scope.ROOM else {}
+    return Sight(EMPTY, room, frozenset(container for container, place in places.items() if place == room))
+
+
+def _sight(source: Perspective, step: int, seen: Sight | None, rules: Rules) -> Sight | None:
+    if seen is None or (rules.joint and source.vantage[step] not in {EVERYWHERE, seen.room}):
         return None
     if rules.scope is Scope.STATE:
         return Sight(source.states[step], EVERYWHERE)
-    places = source.setting.places if rules.scope is Scope.ROOM else {}
-    containers = frozenset(container for container, place in places.items() if place == room)
-    seen = Sight(EMPTY, room, containers)
-    return Sight(frozenset(filter(seen.covers, source.states[step])), room, containers)
+    return replace(seen, facts=frozenset(filter(seen.covers, source.states[step])))
 
 
 def _witnessed(event: Event, sight: Sight | None) -> bool:

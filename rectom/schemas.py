@@ -94,13 +94,15 @@ def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = (
     if words.open:
         return _by_line(lines, [_anything(words)] * len(lines))
     presence, location = world_facts(words)
+    located = frozenset(location)
     names = {fact: frozenset(re.split(r"[(),]", fact)) - {"", *_PREDICATES} for fact in (*presence, *location, *more)}
 
     def entry(line: str) -> Any:
         here = frozenset(re.findall(r"[\w'’-]+", line))
         facts = [fact for fact in names if names[fact] <= here]
         who = [name for name in words.characters if name in here]
-        said = [f"{how} {fact}" for how in _ways_of_saying(who) for fact in facts if fact in location]
+        told = [fact for fact in facts if fact in located]
+        said = [f"{how} {fact}" for how in _ways_of_saying(who) for fact in told]
         changes = [f"{sign}{fact}" for sign in "+-" for fact in facts]
         if len(changes) + len(said) > _MOST_VALUES:
             return _anything(words, len(changes))

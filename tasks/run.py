@@ -163,14 +163,21 @@ class Run:
         """Why an item is computed that has no result with these fields."""
         if stage in self.forced:
             return Verdict(Reason.FORCED)
+        failed = self.store.get("latest", place_of_failure(fields))
+        if failed:
+            return Verdict(Reason.FAILED_BEFORE, details=(str(failed.get("outcome")),))
         latest = self.store.get("latest", self.place(stage, item))
-        if latest and latest["outcome"] != "ok" and latest["fields"] == fields:
-            return Verdict(Reason.FAILED_BEFORE, details=(latest["outcome"],))
-        return compare(*_told_apart(latest["fields"], fields)) if latest else Verdict(Reason.FIRST_RUN)
+        fields_then = latest.get("fields") if latest else None
+        return compare(*_told_apart(fields_then, fields)) if fields_then else Verdict(Reason.FIRST_RUN)
 
     def place(self, stage: str, item: str) -> str:
         """Where the latest fields of an item are kept, whatever they were."""
         return digest({"stage": stage, "benchmark": self.benchmark.name, "item": item + self.suffix})
+
+
+def place_of_failure(fields: Mapping[str, Any]) -> str:
+    """Where it is kept that a result with these fields failed, whatever was computed of its item later on."""
+    return digest({"failed": digest(fields)})
 
 
 def _told_apart(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

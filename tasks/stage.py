@@ -12,7 +12,7 @@ from cache import Entry, Reason, Verdict, digest
 from rectom.errors import StepFailure, StoryError
 from rectom.llm import WouldSend
 from rectom.reader.asking import Call, asking_anew, recording
-from tasks.run import Blocked, Failure, Result, Run, current
+from tasks.run import Blocked, Failure, Result, Run, current, place_of_failure
 
 T = TypeVar("T")
 
@@ -112,8 +112,9 @@ class Stage:
     ) -> Result:
         # Only noted, not stored as a result: the replies are kept, so that a rerun judges them again for nothing.
         if not run.dry:
-            outcome = f"{failure.step}: {failure.why}"
-            await run.store.put("latest", run.place(self.name, item), {"fields": fields, "key": "", "outcome": outcome})
+            note = {"fields": fields, "key": "", "outcome": f"{failure.step}: {failure.why}"}
+            places = run.place(self.name, item), place_of_failure(fields)
+            await run.store.put_many([Entry("latest", place, note) for place in places])
         return Result(calls=tuple(call.to_json() for call in calls), failure=failure, computed=True)
 
     def _enter(self, run: Run, item: Item, result: Result, verdict: Verdict) -> None:

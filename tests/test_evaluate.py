@@ -18,8 +18,8 @@ from tests.fake_openai import STEPS, FakeOpenAI
 from tests.laboratory import SMALL, SMALL_QUESTIONS, Ended, Lab, call, contents, run_options, serving, write_stories
 from tests.test_reader_rules import WRONG_LABELS
 
-LINE = ["run", "benchmark", "subset", "method", "model", "questions", "correct", "failed", "accuracy", "by_order"]
-LINE += ["calls", "tokens", "wall_s"]
+LINE = ["run", "benchmark", "subset", "method", "model", "questions", "different", "correct", "failed"]
+LINE += ["accuracy", "by_order", "calls", "tokens", "wall_s"]
 CALLS = ["sent", "cached", "shared", "retried"]
 TOKENS = ["prompt", "completion", "reasoning", "cached", "billed", "standalone"]
 RESULT = [
@@ -70,6 +70,10 @@ def test_a_model_that_never_errs_scores_583_of_600_over_http_and_misses_the_wron
     assert part.line["calls"]["cached"] / 400 <= 5.0
     by_id = {result["id"]: result for result in results}
     assert all(by_id[result["id"]] == result for result in lab.results(part))
+    # What went wrong there are the labels.
+    wrong = {result["id"]: result["fault"] for result in lab.results(part) if not result["correct"]}
+    assert wrong.keys() <= set(map(str, WRONG_LABELS))
+    assert list(wrong.values()) == ["label"] * 7
 
 
 def test_the_rules_alone_give_the_same_score_without_a_call(tmp_path: Path, hitom_file: Path) -> None:
@@ -341,7 +345,7 @@ def test_the_folder_holds_all_that_it_should_and_says_that_it_ended(tmp_path: Pa
         *tables,
     }
     manifest = RunFolder(folder).manifest()
-    assert manifest["state"] == "finished"
+    assert manifest["state"] == manifest["sessions"][-1]["state"] == "finished"
     assert manifest["summary"] == done.line
     assert {"model", "identity", "rules", "window", "readers", "data"} <= manifest["settings"].keys()
     assert server.base_url not in json.dumps(manifest)
@@ -358,6 +362,38 @@ def test_a_line_that_a_crash_tore_off_is_made_whole(tmp_path: Path, data: Path) 
             file.write_bytes(file.read_bytes()[:-25])
         assert len(RunFolder(done.report.parent).results()) == len(results) - 1
         assert lab.results(lab.run()) == results
+
+
+def test_what_a_mended_run_has_not_any_more_is_not_in_its_folder(tmp_path: Path, data: Path) -> None:
+    with serving(FakeOpenAI(broken="chain")) as server:
+        lab = Lab(tmp_path, data, server)
+        folder = lab.run().report.parent
+        page = folder / "report-2.html"
+        page.touch()  # of a run that had more questions
+        assert (folder / "tables" / "faults.md").exists()
+        server.broken = ""
+        assert lab.run(retry_failed=True).line["failed"] == 0
+    assert not [*folder.glob("tables/faults.*")]
+    assert not page.exists()
+    assert (folder / "report.html").exists()
+
+
+def test_a_run_that_is_interrupted_when_all_is_answered_has_its_books(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_shown: object) -> dict[str, bytes]:
+        raise KeyboardInterrupt
+
+    with serving(FakeOpenAI()) as server:
+        lab = Lab(tmp_path, data, server)
+        with monkeypatch.context() as patch:
+            patch.setattr("flows.evaluate.report.pages", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                lab.run(name="cut")
+        manifest = RunFolder(lab.runs / "cut").manifest()
+        assert (manifest["state"], manifest["sessions"][-1]["state"]) == ("interrupted", "interrupted")
+        assert manifest["sessions"][-1]["sent"] == server.asked.total()
+        assert lab.run(name="cut").line["calls"]["sent"] == 0
 
 
 def test_a_name_that_another_run_has_is_refused(tmp_path: Path, data: Path) -> None:

@@ -4,12 +4,13 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cache import Store
 from tests.fake_openai import FakeOpenAI
-from tests.laboratory import Ended, Lab, call, change_prompt, run_options, serving, write_stories
+from tests.laboratory import SMALL_QUESTIONS, Ended, Lab, call, change_prompt, run_options, serving, write_stories
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +119,25 @@ def test_the_whole_run_command_may_follow(lab: Lab) -> None:
 
 def test_a_server_that_is_down_is_no_matter(lab: Lab) -> None:
     assert rows(explain(lab, base_url="http://127.0.0.1:9/v1"))["answering"][2] == "0"
+
+
+def test_every_sample_counts_and_another_draw_is_another_reply(lab: Lab) -> None:
+    assert rows(explain(lab, "--draw", 1))["abstraction"][2:] == ["3", "3 changed: reader.sample 0 -> 1"]
+    assert rows(explain(lab, "--samples", 2))["abstraction"][:3] == ["6", "3", "3"]
+
+
+class Muddled(FakeOpenAI):
+    """Says nothing of use, in words that a terminal's markup takes for an end."""
+
+    def _answer(self, body: dict[str, Any]) -> str:
+        return "I cannot say. [/INST]"
+
+
+def test_what_a_model_said_is_shown_as_it_is(tmp_path: Path) -> None:
+    with serving(Muddled()) as server:
+        lab = Lab(tmp_path, write_stories(tmp_path), server)
+        assert lab.run(method="direct").line["failed"] == SMALL_QUESTIONS
+        assert "I cannot say. [/INST]" in rows(explain(lab, method="direct"))["answering"][3]
 
 
 def test_only_runs_can_be_explained() -> None:

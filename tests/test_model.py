@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from cache import Reason, Store
 from flows import model
 from flows.cli import _joined
 from flows.commands.run import command as run_command
@@ -20,7 +21,7 @@ from flows.options import settings_from
 from flows.settings import BATCH, BATCH_FILE, LIVE, Endpoint
 from flows.tolerance import Tolerance
 from rectom.errors import BudgetReached, TooManyFailures
-from rectom.llm import Sampling
+from rectom.llm import ChatClient, Sampling, Timeouts
 from rectom.llm.batch import BatchTransport, Pace
 from rectom.llm.batch_file import BatchFileTransport, BatchPending
 from rectom.llm.budget import Budget
@@ -102,6 +103,28 @@ def test_only_what_failed_is_asked_again(lab: Lab) -> None:
     assert (done.line["failed"], done.line["correct"], done.line["calls"]["sent"]) == (0, SMALL_QUESTIONS, 0)
 
 
+def test_what_failed_is_asked_again_whatever_was_run_in_the_meantime(lab: Lab) -> None:
+    lab.server.broken = "chain"
+    lab.run()
+    lab.server.broken = ""
+    lab.run(revision="2")
+    assert lab.asked_by(lambda: lab.run(retry_failed=True))["chain"] == 9
+
+
+def test_a_reply_may_take_as_long_as_is_said(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Timeouts] = []
+
+    class Noted(ChatClient):
+        def __init__(self, *arguments: Any, timeouts: Timeouts, **options: Any) -> None:
+            given.append(timeouts)
+            super().__init__(*arguments, timeouts=timeouts, **options)
+
+    monkeypatch.setattr(model, "ChatClient", Noted)
+    lab.run(endpoint=Endpoint(lab.server.base_url, timeout_s=1800))
+    # The reply begins when the model has ended.
+    assert {(limits.first_byte, limits.total) for limits in given} == {(1800, 1800)}
+
+
 def test_money_is_told_where_the_price_is_known(lab: Lab) -> None:
     prices = Prices(input=Decimal(1_000_000), output=Decimal(0), date=date(2026, 5, 21))
     done = lab.run(budget=Budget(prices=prices))
@@ -132,6 +155,14 @@ def test_a_server_without_schemas_is_found_out_once_and_remembered(tmp_path: Pat
         assert server.refused > before
 
 
+@pytest.mark.parametrize("noted", [{}, {"fields": {}, "outcome": "ok"}, {"structured": "no such way"}])
+def test_a_note_that_is_none_is_not_remembered(tmp_path: Path, noted: dict[str, Any]) -> None:
+    endpoint = Endpoint("http://localhost/v1")
+    with Store(tmp_path) as store:
+        store.put_now("latest", model._place(endpoint, "fake"), noted)
+        assert model._remembered(store, endpoint, "fake") == "json_schema"
+
+
 def test_a_cluster_without_a_server_is_asked_through_files(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "BatchFileTransport", partial(BatchFileTransport, quiet_s=0.05))
     folder, cluster = lab.folder / "files", Cluster(by_rule)
@@ -160,6 +191,18 @@ def test_the_batch_api_gives_what_live_calls_give(lab: Lab, monkeypatch: pytest.
         assert sum(server.sizes) == done.line["calls"]["sent"]
     assert not lab.asked_by(lab.run)
     assert not any(b"sk-planted" in path.read_bytes() for path in lab.folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("through", [Endpoint(transport=BATCH), Endpoint(transport=BATCH_FILE, folder=Path("files"))])
+def test_where_nothing_is_sent_no_transport_is_made_and_no_address_needed(
+    lab: Lab, through: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.run()
+    monkeypatch.setattr(model, "_transport", pytest.fail)
+    planned = lab.plan(endpoint=through)
+    assert {verdict.reason for verdict in planned.verdicts.values()} == {Reason.HIT}
+    with Store(lab.store) as store:
+        assert isinstance(model.idle_client(lab.settings(endpoint=through), store), ChatClient)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,14 @@ def test_a_wrong_answer_is_no_success(server: Capital) -> None:
 def test_a_model_that_is_not_declared_needs_an_address() -> None:
     ended = call("models", "check", "far")
     assert (ended.status, len(ended.errors)) == (1, 1)
-    assert "far is not declared in models.toml" in ended.errors[0]
+    assert "no address of far is declared in models.toml" in ended.errors[0]
+
+
+def test_an_address_in_the_environment_is_for_models_that_have_none(server: Capital) -> None:
+    nobody = "http://127.0.0.1:9/v1"
+    assert call("models", "check", "near", OPENAI_BASE_URL=nobody).status == 0
+    assert call("models", "check", "fake", OPENAI_BASE_URL=server.base_url).status == 0
+    assert call("models", "check", "near", "--base-url", nobody).status == 1
 
 
 # Weights.

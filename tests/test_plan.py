@@ -196,6 +196,12 @@ def test_no_server_is_needed(tmp_path: Path, server: FakeOpenAI) -> None:
     assert calls(plan(write(tmp_path, server, models=nowhere, methods=["cot"]))) == [40, 40]
 
 
+def test_a_finished_cell_of_the_batch_api_needs_no_address(tmp_path: Path, server: FakeOpenAI) -> None:
+    assert sweep(write(tmp_path, server, methods=["cot"])).status == 0
+    batch = write(tmp_path, server, methods=["cot"], models=[{"model": "fake", "transport": "batch"}])
+    assert plan(batch)["fresh/small · cot · fake"]["state"] == FINISHED
+
+
 def test_cells_by_rule_cost_nothing(tmp_path: Path, server: FakeOpenAI) -> None:
     cell = plan(write(tmp_path, server, models=["rules"], methods=["rectom"]))["all"]
     assert (cell["calls"], cell["questions"], cell["money"], cell["currency"]) == (0, 40, "0.000000", "")

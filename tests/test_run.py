@@ -17,7 +17,7 @@ from rectom.reader.rules import RuleReader
 from rectom.reader.updating import ModelUpdater
 from rectom.story import Question, Story
 from rectom.words import words_of
-from tasks.run import WITHOUT_STATES, Blocked, Failure, Result, Run, current, running
+from tasks.run import WITHOUT_STATES, Blocked, Failure, Result, Run, current, place_of_failure, running
 from tests.laboratory import Scripted
 
 STORIES = (
@@ -91,8 +91,17 @@ def test_a_stored_result_comes_back_with_its_calls(run: Run, store: Store) -> No
     assert run.stored(key) == Result([1], key, ({"step": "chain"},))
 
 
+def test_a_stored_result_that_is_none_counts_as_missing(run: Run, store: Store) -> None:
+    store.put_now("stage", digest("key"), {})
+    store.put_now("latest", run.place("s", "one"), {})
+    assert run.stored(digest("key")) is None
+    assert run.verdict("s", "one", FIELDS).reason is Reason.FIRST_RUN
+
+
 def note(run: Run, fields: dict[str, Any], outcome: str = "ok") -> None:
-    run.store.put_now("latest", run.place("s", "one"), {"fields": fields, "key": "", "outcome": outcome})
+    """What a stage keeps of an item."""
+    for place in (run.place("s", "one"), *([] if outcome == "ok" else [place_of_failure(fields)])):
+        run.store.put_now("latest", place, {"fields": fields, "key": "", "outcome": outcome})
 
 
 def test_an_item_never_seen_is_a_first_run(run: Run) -> None:
@@ -155,7 +164,7 @@ def test_force_goes_before_all_else(store: Store) -> None:
     run = Run(BENCHMARK, RuleReader(), store, forced=("s",))
     note(run, FIELDS, "failed")
     assert run.verdict("s", "one", FIELDS).reason is Reason.FORCED
-    assert run.verdict("t", "one", FIELDS).reason is Reason.FIRST_RUN
+    assert run.verdict("t", "one", {**FIELDS, "stage": "t"}).reason is Reason.FIRST_RUN
 
 
 def test_places_differ_by_stage_item_and_benchmark(run: Run, store: Store) -> None:

@@ -270,6 +270,23 @@ def test_options_go_before_what_is_declared() -> None:
     assert settings.model_id().revision == "r3"
 
 
+@pytest.mark.parametrize(
+    ("model", "options", "address"),
+    [
+        ("mine", (), "http://declared:1/v1"),
+        ("mine", ("--base-url", "http://option:2/v1"), "http://option:2/v1"),
+        ("other", (), "http://everywhere:3/v1"),
+        ("other", ("--base-url", "http://option:2/v1"), "http://option:2/v1"),
+    ],
+)
+@pytest.mark.usefixtures("declared")
+def test_the_key_of_a_declared_model_goes_to_no_address_of_the_environment(
+    model: str, options: tuple[str, ...], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://everywhere:3/v1")
+    assert parsed("--model", model, *options).endpoint.base_url == address
+
+
 @pytest.mark.usefixtures("declared")
 def test_bounds_are_read(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text('[prices."x"]\ninput = 3\noutput = 4\ndate = 2026-01-02\n')

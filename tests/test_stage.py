@@ -159,6 +159,18 @@ def test_an_item_that_fails_is_noted_and_tried_again(
     assert again.output("double", "one") == 2
 
 
+def test_that_an_item_failed_is_known_whatever_was_made_of_it_by_another_reader(make: Make, double: Double) -> None:
+    double.errors["one"] = StepFailure("revise", "nonsense")
+    double.over(make())
+    double.errors.clear()
+    usual, double.stage = double.stage, replace(double.stage, fields=lambda _run, item: {"other": item})
+    double.over(make())
+    double.stage = usual
+    again = make()
+    double.over(again)
+    assert reasons(again) == [Reason.FAILED_BEFORE, Reason.HIT]
+
+
 def test_an_item_whose_input_failed_fails_by_it_without_being_computed(make: Make, double: Double) -> None:
     failure = Failure("chain", "nonsense")
 

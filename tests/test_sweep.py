@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 
+from flows import sweep as ours
+from flows.evaluate import evaluate as evaluated
 from flows.sweep import chosen
 from rectom.errors import SettingsError
+from rectom.results.comparison import Figures
+from rectom.results.exported import Exported
+from rectom.results.finished import Finished
 from rectom.results.folder import hold
-from rectom.results.sweep import FAILED, FINISHED, STOPPED, WAITING, Sweep
+from rectom.results.listing import listed
+from rectom.results.sweep import FAILED, FINISHED, RUNNING, STOPPED, WAITING, Sweep
 from tests.fake_openai import FakeOpenAI
-from tests.laboratory import Ended, call, change_prompt, finish, serving, spawn
+from tests.laboratory import Ended, call, change_prompt, finish, serving, spawn, undrawn, write_stories
 
 #: The requests of `SMALL` and how many of them are different.
 METHODS = ["cot", "rectom", "rectom-lite", {"label": "w/o-state", "method": "rectom", "state": "off"}]
@@ -57,7 +63,8 @@ def options(folder: Path) -> list[object]:
 
 
 def sweep(file: Path, *more: object, folder: Path | None = None) -> Ended:
-    return call("sweep", file, "--plain", "--json", *options(folder or file.parent), *more)
+    with undrawn():
+        return call("sweep", file, "--plain", "--json", *options(folder or file.parent), *more)
 
 
 def cells(ended: Ended) -> dict[str, dict[str, Any]]:
@@ -92,6 +99,28 @@ def test_every_cell_is_the_run_that_its_command_is(tmp_path: Path, server: FakeO
     kept = Sweep.read(tmp_path / "runs" / "night")
     assert (kept.name, kept.state, len(kept.cells)) == ("night", "finished", 4)
     assert kept.started <= kept.ended
+
+
+def test_every_place_tells_the_same_interval_where_questions_are_asked_several_times(
+    tmp_path: Path, server: FakeOpenAI
+) -> None:
+    ended = sweep(write(tmp_path, server, methods=["cot"], defaults={"samples": 3, "limit": 10}))
+    (done,) = cells(ended).values()
+    folder = tmp_path / "runs" / done["run"]
+    questions = Finished.read(folder).questions
+    low, high = (f"{100 * end:.1f}" for end in Figures.of(questions).interval)
+    assert (len(questions), done["summary"]["questions"], done["summary"]["different"]) == (10, 30, 10)
+    told = f"{low} to {high}"
+    assert told in ended.err
+    assert told in (folder / "tables" / "accuracy.md").read_text().splitlines()[-1]
+    assert told in (folder / "report.html").read_text()
+    assert f"[{low}, {high}]" in call("report", "night", "--runs", tmp_path / "runs", "--latex").out.replace("$-$", "-")
+    for interval in (Exported.read(folder).interval, next(listed(tmp_path / "runs")).interval):
+        assert interval
+        assert [f"{100 * end:.1f}" for end in interval] == [low, high]
+    model = ("--method", "cot", "--model", "fake", "--base-url", server.base_url)
+    again = call("run", "fresh/small", *model, "--samples", 3, "--limit", 10, "--plain", *options(tmp_path))
+    assert told in again.out
 
 
 def test_a_cell_that_fails_stops_no_other(tmp_path: Path, server: FakeOpenAI) -> None:
@@ -139,7 +168,7 @@ def test_a_sweep_that_is_killed_anywhere_loses_nothing_and_pays_once(tmp_path: P
     undisturbed = cells(sweep(file, folder=tmp_path / "other"))
     for name, cell in whole.items():
         assert results(tmp_path, cell) == results(tmp_path / "other", undisturbed[name])
-    assert cells(sweep(file)).keys() == whole.keys()
+    assert cells(sweep(file)) == whole
     assert server.asked.total() <= 2 * DIFFERENT + kills * at_once
 
 
@@ -152,6 +181,35 @@ def test_two_sweeps_share_their_cells(tmp_path: Path, server: FakeOpenAI) -> Non
     assert server.asked.total() == DIFFERENT
     runs = [{cell["run"] for cell in one.line["cells"]} for one in ended]
     assert runs[0] == runs[1]
+
+
+def test_a_cell_that_waits_is_told_of_and_written_once(
+    tmp_path: Path, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, server, methods=["cot"])
+    run = tmp_path / "runs" / cells(sweep(file))["cot"]["run"]
+    (run / "manifest.json").unlink()
+    lock, looks, states = hold(run), 0, []
+
+    async def evaluate(*arguments: Any) -> object:
+        nonlocal looks
+        looks += 1
+        if looks == 5:
+            lock.close()
+        return await evaluated(*arguments)
+
+    def written(told: Sweep, folder: Path) -> None:
+        states.append(told.cells[0].state)
+        write_whole(told, folder)
+
+    write_whole = Sweep.write
+    monkeypatch.setattr(ours, "evaluate", evaluate)
+    monkeypatch.setattr(Sweep, "write", written)
+    monkeypatch.setattr(ours, "_LOOK_S", 0.0)
+    ended = sweep(file)
+    assert (ended.status, looks) == (0, 5)
+    assert [line.split()[0] for line in ended.errors if line.endswith(("· fake", "works on it"))] == [WAITING, FINISHED]
+    assert states == [WAITING, WAITING, RUNNING, FINISHED, FINISHED]
 
 
 def test_the_same_sweep_is_not_run_twice_at_once(tmp_path: Path, server: FakeOpenAI) -> None:
@@ -260,6 +318,52 @@ def test_the_folder_tells_of_all_cells_also_where_only_some_are_run(tmp_path: Pa
         assert {cell.method for cell in kept.cells if cell.state == FINISHED} == finished
         assert {cell.state for cell in kept.cells if cell.benchmark == "tomi"} == {WAITING}
         assert kept.state == "partial"
+
+
+def test_cells_that_are_left_alone_keep_what_is_recorded_where_they_cannot_be_looked_at(
+    tmp_path: Path, server: FakeOpenAI
+) -> None:
+    from_file = {"benchmark": "hitom/cotp", "data": str(write_stories(tmp_path))}
+    file = write(tmp_path, server, methods=["direct", "cot"], benchmarks=["fresh/small", from_file])
+    assert sweep(file, "--limit", 2).status == 0
+    folder = tmp_path / "runs" / "night"
+    before = Sweep.read(folder)
+    Path(from_file["data"]).unlink()
+    (damaged,) = (cell for cell in before.cells if cell.name.startswith("fresh/small · direct"))
+    (tmp_path / "runs" / damaged.run / "manifest.json").write_text('{"summary": []}')
+    ended = sweep(file, "--limit", 2, "--only", "fresh*cot")
+    assert (ended.status, ended.line["state"]) == (0, "finished")
+    assert Sweep.read(folder).cells == before.cells
+    (folder / "sweep.json").write_text("damaged")
+    assert sweep(file, "--limit", 2, "--only", "fresh*cot").status == 0
+    assert [cell.state for cell in Sweep.read(folder).cells] == [WAITING, FINISHED, WAITING, WAITING]
+
+
+def test_what_was_under_way_when_a_sweep_was_killed_waits(tmp_path: Path, server: FakeOpenAI) -> None:
+    missing = {"benchmark": "tomi", "data": str(tmp_path / "nothing")}
+    file = write(tmp_path, server, methods=["cot"], benchmarks=["fresh/small", missing])
+    folder = tmp_path / "runs" / "night"
+    assert sweep(file, "--only", "fresh").status == 0
+    record = folder / "sweep.json"
+    record.write_text(record.read_text().replace('"waiting"', '"running"'))
+    assert sweep(file, "--only", "fresh").status == 0
+    assert [cell.state for cell in Sweep.read(folder).cells] == [FINISHED, WAITING]
+
+
+@pytest.mark.parametrize("plan", [(), ("--plan",)])
+def test_names_that_look_like_markup_or_would_steer_the_terminal_do_neither(
+    tmp_path: Path, server: FakeOpenAI, plan: tuple[str, ...]
+) -> None:
+    model = {"model": "fake", "base-url": server.base_url, "label": "[/INST]\x1b[2J"}
+    missing = {"benchmark": "tomi", "data": str(tmp_path / "\x1b[3J")}
+    file = write(tmp_path, server, "[red]", models=[model], methods=["cot"], benchmarks=["fresh/small", missing])
+    ended = call("sweep", file, "--plain", *options(tmp_path / "[" / "red]"), "--limit", 1, *plan, COLUMNS="140")
+    assert ended.status in {0, 3}, ended.err
+    assert "fresh/small · cot · [/INST] [2J" in ended.out
+    assert "tomi · cot · [/INST] [2J: no tomi data" in ended.out
+    assert {sign for sign in ended.out + ended.err if not sign.isprintable()} == {"\n"}
+    assert ended.out.startswith("sweep [red]: ")
+    assert plan or f"report: {tmp_path}/[/red]/runs/[red]/" in ended.out
 
 
 def test_nothing_is_chosen_of_nothing() -> None:

@@ -21,6 +21,7 @@ from rectom import grammar
 from rectom.benchmarks import hitom
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import DataError, StoryError
+from rectom.printable import printable
 from rectom.reader.utterances import utterance
 from rectom.results.outcome import Trace
 from rectom.story import Question, Story
@@ -56,7 +57,7 @@ def command(story_file: Path, question: str, choices: str, kind: str, **options:
         Console().print(show.table(trace.to_json()))
     if trace.failure:
         raise DataError(f"no answer: {trace.failure['step']}: {trace.failure['why']}")
-    click.echo(trace.predicted)
+    click.echo(printable(trace.predicted or ""))
     return 0
 
 

@@ -27,7 +27,7 @@ from rectom.results.comparison_tables import (
 )
 from rectom.results.finished import Finished
 from rectom.results.named import run_folders
-from rectom.results.tables import as_csv, latex, markdown
+from rectom.results.writing import rows_csv, rows_latex, rows_markdown
 
 #: What the columns of the terminal's tables mean, as far as their names do not say it.
 _NOTES: Final = (
@@ -170,7 +170,7 @@ def _json(compared: Comparison) -> str:
 
 _FORMS: Final[Mapping[str, Callable[[Comparison], str]]] = {
     "json": _json,
-    "markdown": lambda compared: _written(markdown, compared),
-    "latex": lambda compared: _written(latex, compared),
-    "csv": lambda compared: as_csv(*figures_table(compared)),
+    "markdown": lambda compared: _written(rows_markdown, compared),
+    "latex": lambda compared: _written(rows_latex, compared),
+    "csv": lambda compared: rows_csv(*figures_table(compared)),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,8 +12,8 @@ from rich.table import Table
 
 from cache import Reason, Store
 from flows import loop
-from flows.evaluate import load_benchmark
-from flows.model import method_of, open_client, reader_of
+from flows.evaluate import load_benchmark, samples
+from flows.model import open_client
 from flows.options import run_options, settings_from
 from flows.pipeline import STAGES, pipeline, run_plainly, shards
 from flows.settings import Settings
@@ -31,34 +32,32 @@ def command(run: str, plain: bool, as_json: bool, **options: Any) -> None:
     """
     settings = settings_from(options)
     plan = loop.run(_plan(settings))
-    Console().print(_table(plan))
+    Console(markup=False).print(_table(plan))
 
 
-async def _plan(settings: Settings) -> Run:
+async def _plan(settings: Settings) -> list[Run]:
     benchmark = load_benchmark(settings)
     with Store(settings.cache) as store:
         async with open_client(settings, store, offline=True) as client:
-            method = method_of(settings, client, benchmark)
-            reader = None if method else reader_of(settings, client, benchmark)
-            forced, anew = settings.forced, settings.retry_failed
-            run = Run(benchmark, reader, store, method, dry=True, forced=forced, retry_failed=anew)
-            with running(run):
-                await pipeline(shards(run, settings.shard), run_plainly, answers_only=method is not None)
-    return run
+            runs = samples(settings, benchmark, store, client, dry=True)
+            for run in runs:
+                with running(run):
+                    await pipeline(shards(run, settings.shard), run_plainly, answers_only=run.method is not None)
+    return runs
 
 
-def _table(run: Run) -> Table:
+def _table(runs: Sequence[Run]) -> Table:
     table = Table(title="what a run would compute")
     for name, justify in (("stage", "left"), ("items", "right"), ("in the store", "right"), ("to compute", "right")):
         table.add_column(name, justify="right" if justify == "right" else "left")
     table.add_column("why", overflow="fold")
-    for stage in STAGES if run.method is None else ("answering",):
-        verdicts = [verdict for (name, _), verdict in run.verdicts.items() if name == stage]
+    for stage in STAGES if runs[0].method is None else ("answering",):
+        verdicts = [verdict for run in runs for (name, _), verdict in run.verdicts.items() if name == stage]
         hits = sum(verdict.reason is Reason.HIT for verdict in verdicts)
         why = Counter(str(verdict) for verdict in verdicts if verdict.reason is not Reason.HIT)
         words = "\n".join(f"{count} {reason}" for reason, count in _shortened(why).most_common())
         if not verdicts:
-            words = "nothing: there are no states" if run.historian else "known once the questions are read"
+            words = "nothing: there are no states" if runs[0].historian else "known once the questions are read"
         table.add_row(stage.replace("_", " "), str(len(verdicts)), str(hits), str(len(verdicts) - hits), words)
     return table
 

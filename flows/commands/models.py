@@ -71,26 +71,25 @@ def get(name: str, folder: Path | None) -> None:
 
 @command.command()
 @click.argument("name")
-@click.option("--base-url", envvar="OPENAI_BASE_URL", default="", help="The server of a model that is not declared.")
+@click.option("--base-url", default="", help="The server's address [that of the model, OPENAI_BASE_URL].")
 def check(name: str, base_url: str) -> int:
     """Ask the endpoint of NAME one question, and say what it supports."""
-    provider = catalogue().get(name) or Provider(name=name, base_url=base_url)
-    if not provider.base_url:
-        raise SettingsError(f"{name} is not declared in {FILE}: give --base-url URL as well")
-    found, served = asyncio.run(_check(provider))
+    provider = catalogue().get(name) or Provider(name=name)
+    address = provider.address(base_url)
+    if not address:
+        raise SettingsError(f"no address of {name} is declared in {FILE}: give --base-url URL as well")
+    found, served = asyncio.run(_check(provider, address))
     for line in _said(provider, found, served):
         click.echo(line)
     return 0 if found.right else 1
 
 
-async def _check(provider: Provider) -> tuple[Probe, list[str]]:
+async def _check(provider: Provider, address: str) -> tuple[Probe, list[str]]:
     model = ModelId(provider.name, provider.identity, provider.revision)
     structured = provider.structured or "json_schema"
-    async with ChatClient(
-        provider.base_url, provider.api_key(), retry=Retry(attempts=2), structured=structured
-    ) as client:
+    async with ChatClient(address, provider.api_key(), retry=Retry(attempts=2), structured=structured) as client:
         found = await probe(client, model, provider.sampling.sampling())
-    return found, await list_models(provider.base_url, provider.api_key())
+    return found, await list_models(address, provider.api_key())
 
 
 def _said(provider: Provider, found: Probe, served: list[str]) -> list[str]:

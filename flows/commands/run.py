@@ -18,6 +18,7 @@ from flows.options import run_options, settings_from
 from flows.progress import Bars
 from flows.settings import PERMUTABLE
 from flows.tolerance import kinds
+from rectom.printable import shown
 from rectom.results.summary import Cost, Money
 from rectom.results.tables import (
     GROUPS_HEADER,
@@ -45,7 +46,7 @@ def command(plain: bool, as_json: bool, **options: Any) -> int:
         conduct = conduct_plainly if plain else _under_prefect()
     line = CommandLine.of(click.get_current_context())
     done = loop.run(evaluate(settings, conduct, Bars(told), command=line))
-    _print(done, told if as_json else Console())
+    _print(done, settings.samples, told if as_json else Console())
     if as_json:
         click.echo(orjson.dumps(done.line).decode())
     return PARTIAL if done.line["failed"] else 0
@@ -60,36 +61,36 @@ def _under_prefect() -> Conduct:
     return conduct
 
 
-def _print(done: Evaluated, console: Console) -> None:
+def _print(done: Evaluated, samples: int, console: Console) -> None:
     line = done.line
     title = f"{line['method']} · {line['benchmark']}/{line['subset']} · {line['model']}"
-    rows = accuracy_rows(done.outcomes)
+    rows = accuracy_rows(done.outcomes, samples)
     console.print(_table(title, HEADER, rows, set_apart=len(rows) > 1))
-    for header, more in ((GROUPS_HEADER, group_rows(done.outcomes)), (OFFICIAL_HEADER, official_rows(done.measures))):
+    groups, measures = group_rows(done.outcomes, samples), official_rows(done.measures)
+    for header, more in ((GROUPS_HEADER, groups), (OFFICIAL_HEADER, measures)):
         if more:
             console.print(_table(None, header, more))
     for warning in done.warnings:
-        console.print(f"note: {warning}", highlight=False)
+        console.print(shown(f"note: {warning}"))
     if any(f"+{kind}." in line["subset"] for kind in PERMUTABLE):
         console.print(_beside(line, done.unpermuted), highlight=False, soft_wrap=True)
     if done.failures:
-        told = f"failed, and counted as wrong: {kinds(done.failures)}"
-        console.print(told, highlight=False, markup=False, soft_wrap=True)
+        console.print(shown(f"failed, and counted as wrong: {kinds(done.failures)}"), soft_wrap=True)
     console.print(_cost(done.cost, line["questions"]), highlight=False, soft_wrap=True)
     if done.cost.sent + done.cost.cached:
-        console.print(_money(done.money, line["model"]), highlight=False, soft_wrap=True)
-    console.print(f"report: {done.report}", highlight=False, soft_wrap=True)
+        console.print(shown(_money(done.money, line["model"])), soft_wrap=True)
+    console.print(shown(f"report: {done.report}"), soft_wrap=True)
 
 
 def _table(
     title: str | None, header: Sequence[str], rows: Sequence[Sequence[object]], *, set_apart: bool = False
 ) -> Table:
     """A table whose last row is set apart where it sums up the others."""
-    table = Table(title=title)
+    table = Table(title=title and shown(title, "table.title"))
     for name in header:
         table.add_column(name, justify="left" if name == header[0] else "right")
     for number, row in enumerate(rows, 2):
-        table.add_row(*map(str, row), end_section=set_apart and number == len(rows))
+        table.add_row(*map(shown, row), end_section=set_apart and number == len(rows))
     return table
 
 

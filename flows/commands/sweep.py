@@ -15,7 +15,6 @@ import orjson
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from flows import loop
 from flows.cli import PARTIAL
@@ -29,8 +28,10 @@ from flows.purse import Purse
 from flows.shared import sharing
 from flows.sweep import Sweeper, chosen, figures
 from rectom.errors import DataError
+from rectom.printable import shown
 from rectom.results.folder import hold
 from rectom.results.statistics import wilson
+from rectom.results.summary import different_of
 from rectom.results.sweep import FAILED, FINISHED, Cell, Sweep
 
 #: Does the work of a sweep: as it is, or as a flow of Prefect's.
@@ -104,9 +105,7 @@ def command(
         page = _report(matrix.name, runs)
     console = told if as_json else Console()
     _print(sweep, runs, console)
-    console.print(
-        f"report: {page}" if page else "no report, since no cell is finished", highlight=False, soft_wrap=True
-    )
+    console.print(shown(f"report: {page}" if page else "no report, since no cell is finished"), soft_wrap=True)
     if as_json:
         click.echo(orjson.dumps(_json(sweep, runs)).decode())
     return 0 if _is_whole(sweep, runs) else PARTIAL
@@ -157,26 +156,27 @@ def _tell(console: Console, cell: Cell) -> None:
     if cell.state in {"running"}:
         return
     why = f": {cell.why}" if cell.why else ""
-    console.print(Text(f"{cell.state:>8}  {cell.name}{why}", style=_STYLES.get(cell.state, "yellow")), soft_wrap=True)
+    console.print(shown(f"{cell.state:>8}  {cell.name}{why}", _STYLES.get(cell.state, "yellow")), soft_wrap=True)
 
 
 def _print(sweep: Sweep, runs: Path, console: Console) -> None:
-    table = Table(title=f"sweep {sweep.name}: {sweep.state}", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    title = shown(f"sweep {sweep.name}: {sweep.state}", "table.title")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("cell", "accuracy", "95 % interval", "failed", "calls", "tokens"):
         table.add_column(name, justify="left" if name == "cell" else "right", overflow="fold")
     for cell in sweep.cells:
-        table.add_row(Text(cell.name), *_figures(cell, runs))
+        table.add_row(shown(cell.name), *_figures(cell, runs))
     console.print(table)
     for cell in sweep.cells:
         if cell.state != FINISHED:
-            console.print(f"{cell.state}: {cell.name}: {cell.why}", highlight=False, markup=False, soft_wrap=True)
+            console.print(shown(f"{cell.state}: {cell.name}: {cell.why}"), soft_wrap=True)
 
 
 def _figures(cell: Cell, runs: Path) -> list[str]:
     line = figures(cell, runs)
     if not line:
         return [cell.state, "", "", "", ""]
-    low, high = wilson(line["accuracy"], line["questions"])
+    low, high = wilson(line["accuracy"], different_of(line))
     calls, tokens = line["calls"], line["tokens"]
     numbers = (line["failed"], calls["sent"] + calls["cached"], tokens["prompt"] + tokens["completion"])
     return [f"{100 * line['accuracy']:.2f}", f"{100 * low:.1f} to {100 * high:.1f}", *(f"{n:,}" for n in numbers)]

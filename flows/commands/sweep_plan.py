@@ -12,13 +12,13 @@ import orjson
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from flows import loop
 from flows.matrix import Planned
 from flows.plan import CHARACTERS, IN_JSON_TOKENS, IN_WORDS_TOKENS, Estimate, Planner, total
 from flows.purse import Purse
 from flows.shared import sharing
+from rectom.printable import shown
 from rectom.results.sweep import FAILED, FINISHED
 
 _NOTES = (
@@ -45,17 +45,17 @@ async def _estimates(planner: Planner, planned: Sequence[Planned]) -> list[Estim
 
 
 def _print(name: str, estimates: Sequence[Estimate], console: Console) -> None:
-    title = f"sweep {name}: what would be sent"
+    title = shown(f"sweep {name}: what would be sent", "table.title")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("cell", "questions", "in store", "calls", "tokens in", "tokens out", "money"):
         table.add_column(heading, justify="left" if heading == "cell" else "right", overflow="fold")
     for number, one in enumerate(estimates, 1):
-        table.add_row(Text(one.cell.name), *_row(one), end_section=number == len(estimates))
+        table.add_row(shown(one.cell.name), *_row(one), end_section=number == len(estimates))
     table.add_row("all cells", *_row(total(estimates)))
     console.print(table)
     for one in estimates:
         if one.state == FAILED:
-            console.print(f"cannot begin: {one.cell.name}: {one.why}", highlight=False, markup=False, soft_wrap=True)
+            console.print(shown(f"cannot begin: {one.cell.name}: {one.why}"), soft_wrap=True)
     console.print(*_NOTES, sep="\n", highlight=False)
 
 

@@ -13,9 +13,6 @@ Only who knows of the change (`true_belief`) has the new belief. The two backwar
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -156,12 +153,3 @@ CONDITIONS: Final = (
     ),
     Condition("percept_to_belief", "true_belief"),
 )
-
-
-def condition_file(condition: Condition, rows: Iterable[Row]) -> bytes:
-    """The bytes of the authors' `stories.csv` of a condition: `story;question;correct;wrong`, without a header."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, delimiter=";")
-    for item in map(condition.item, rows):
-        writer.writerow((" ".join(item.story), item.question, item.correct, item.wrong))
-    return text.getvalue().encode()

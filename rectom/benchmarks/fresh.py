@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import count
 from typing import Any, Final
 
@@ -38,10 +39,15 @@ def _load(_: Files, subset: str) -> Benchmark:
     return benchmark("fresh", subset, read, name_stories(read), data)
 
 
+@cache
+def _generated(recipe: Recipe) -> bytes:
+    return generate(recipe)
+
+
 def _rows(recipes: Sequence[Recipe]) -> Iterator[dict[str, Any]]:
     numbers = count()
     for recipe in recipes:
-        for row in orjson.loads(generate(recipe))["data"]:
+        for row in orjson.loads(_generated(recipe))["data"]:
             yield {**row, "sample_id": next(numbers)}
 
 

@@ -37,4 +37,4 @@ class Budget:
 
 
 def _words(spent: str, option: str) -> str:
-    return f"the budget is spent ({spent}); every reply is kept: the same command with a larger {option} goes on"
+    return f"the budget is spent ({spent}); every reply is kept: the same command goes on, and {option} counts from 0"

@@ -27,7 +27,9 @@ Other tables are weights to download, for models that are served on this machine
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -35,10 +37,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from rectom.declared import parse, read_toml, validate
+from rectom.errors import SettingsError
 from rectom.llm.prices import Prices
 from rectom.llm.request import Sampling, Structured
 
 FILE = "models.toml"
+
+#: What looks like the declaration of a key, in a file that is wrong.
+_KEY = re.compile(r"""key["']?\s*=\s*["'](\w+)["']""", re.IGNORECASE)
 
 
 class _Strict(BaseModel):
@@ -82,6 +88,13 @@ class Provider(_Strict):
     limits: DeclaredLimits = DeclaredLimits()
     prices: Prices | None = None
 
+    def address(self, given: str = "") -> str:
+        """Where it is asked: at the address given, else the declared one, else that in the environment; "" if none.
+
+        The environment comes last, so that the key of a declared model goes to no other server than its own.
+        """
+        return given or self.base_url or os.environ.get("OPENAI_BASE_URL", "")
+
     def api_key(self) -> str | None:
         """The key, from the environment."""
         return os.environ.get(self.key) or None
@@ -114,6 +127,24 @@ def catalogue(folder: Path | None = None) -> dict[str, Provider]:
     return {name: model for file in _files(folder) for name, model in file.models.items()}
 
 
+def key_names(folder: Path | None = None) -> frozenset[str]:
+    """The environment variables that hold the keys of declared models.
+
+    A file that is wrong is no error here: what it seems to name as a key counts as one.
+    """
+    own = (model.key for model in _own().models.values())
+    return frozenset((*own, *(name for path in _places(folder) for name in _key_names(path))))
+
+
+def _key_names(path: Path) -> list[str]:
+    try:
+        return [model.key for model in _read(path).models.values()]
+    except SettingsError:
+        with suppress(OSError):
+            return _KEY.findall(path.read_text("utf-8", "replace"))
+    return []
+
+
 def weights(folder: Path | None = None) -> dict[str, Weights]:
     """All weights by their names in the files, as `catalogue` reads them. Raises SettingsError as that does."""
     return {name: found for file in _files(folder) for name, found in file.weights.items()}
@@ -121,11 +152,22 @@ def weights(folder: Path | None = None) -> dict[str, Weights]:
 
 def _files(folder: Path | None) -> Iterator[_File]:
     """What the files declare, the later ones over the earlier."""
+    yield _own()
+    yield from (_read(path) for path in _places(folder) if path.is_file())
+
+
+def _own() -> _File:
     own, where = resources.files("rectom.llm").joinpath(FILE).read_text("utf-8"), "the models of RecToM"
-    yield validate(_File, parse(own, where), where)
-    for path in (config_folder() / FILE, (folder or Path()) / FILE):
-        if path.is_file():
-            yield validate(_File, read_toml(path), str(path))
+    return validate(_File, parse(own, where), where)
+
+
+def _read(path: Path) -> _File:
+    return validate(_File, read_toml(path), str(path))
+
+
+def _places(folder: Path | None) -> tuple[Path, Path]:
+    """Where the user's files are, if they are there."""
+    return config_folder() / FILE, (folder or Path()) / FILE
 
 
 def config_folder() -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Final
 
-from rectom.answers import extract, shown
+from rectom.answers import VERSION, extract, shown
 from rectom.errors import StepFailure
 from rectom.methods.base import Kind, Setup, switch
 from rectom.reader.asking import Asker
@@ -28,7 +28,7 @@ class ChainOfThought:
         """Model, sampling, prompts and note."""
         setup = self._setup
         steps = ("answer", "conclude") if self._concludes else ("answer",)
-        return {"method": "cot", **setup.asker.fields(*steps), "note": digest_of(setup.note)}
+        return {"method": "cot", **setup.asker.fields(*steps), "note": digest_of(setup.note), "read": VERSION}
 
     async def answer(self, story: Story, question: Question) -> str:
         """The option that the reply ends in; a reply that names none, or two, is a failed step."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
+from rectom.answers import VERSION
 from rectom.errors import SettingsError, StepFailure
 from rectom.methods.base import Kind, Setup
 from rectom.methods.cot import asked, digest_of
@@ -31,7 +32,7 @@ class SelfConsistency:
     def fields(self) -> dict[str, object]:
         """Model, sampling, prompt, note, the number of chains and the seed."""
         setup = self._setup
-        own = {"n": self._n, "seed": self._seed, "note": digest_of(setup.note)}
+        own = {"n": self._n, "seed": self._seed, "note": digest_of(setup.note), "read": VERSION}
         return {"method": "sc", **setup.asker.fields("answer"), **own}
 
     async def answer(self, story: Story, question: Question) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from rectom import answers
 from rectom.answers import shown
 from rectom.methods import replies
 from rectom.methods.base import Setup
@@ -25,7 +26,13 @@ class Steps:
     def fields(self, method: str, version: int, steps: Sequence[str]) -> dict[str, object]:
         """What a method's answers depend on: model, sampling, the prompts of its steps, note, kind of text, options."""
         setup = self._setup
-        own = {"version": version, "replies": replies.VERSION, "task": setup.task, "options": dict(setup.options)}
+        own = {
+            "version": version,
+            "replies": replies.VERSION,
+            "read": answers.VERSION,
+            "task": setup.task,
+            "options": dict(setup.options),
+        }
         return {"method": method, **setup.asker.fields(*steps), "note": digest_of(setup.note), **own}
 
     async def select(self, step: str, reply: ReplyModel, read: Callable[[Any], T], **fields: str) -> T:

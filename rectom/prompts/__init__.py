@@ -61,17 +61,17 @@ def digests(benchmark: str) -> dict[str, str]:
     return {step: load(benchmark, step).digest for step in steps}
 
 
-def in_words(rules: Rules, choices: tuple[str, ...], benchmark: str = "hitom") -> str:
+def in_words(rules: Rules, choices: tuple[str, ...]) -> str:
     """Some choices of a rule set as sentences, a line each."""
-    words = _words(benchmark)
+    words = _words()
     fields = rules.fields()
     lines = [words[choice][str(fields[choice]).lower()] for choice in choices]
     return "\n".join(f"- {line}" for line in lines if line)
 
 
 @cache
-def _words(benchmark: str) -> dict[str, dict[str, str]]:
-    return tomllib.loads(_folder(benchmark).joinpath("rules.toml").read_text("utf-8"))
+def _words() -> dict[str, dict[str, str]]:
+    return tomllib.loads(_folder("hitom").joinpath("rules.toml").read_text("utf-8"))
 
 
 def _folder(benchmark: str) -> resources.abc.Traversable:

@@ -146,6 +146,7 @@ class DialogueReader(StoryReader):
         own: dict[str, dict[str, object]] = {
             "abstract": {"window": self._window or _LONGEST, "silences": VERSION},
             "reduce": {"beliefs": "may stay"},
+            "observe": {"rules": {"waiting": str(self.rules.waiting)}},
         }
         return {**asked, **own.get(step, {})}
 

@@ -41,6 +41,9 @@ _FOLLOWED: Final[dict[str, tuple[str, ...]]] = {
     "revise": ("trust", "depth", "speaker_convinces", "speaker_sincere"),
 }
 
+#: Those for other texts.
+OF_PLACES: Final[dict[str, tuple[str, ...]]] = {"observe": ("waiting",)}
+
 #: What a line says besides what changes: `Ada tells everybody fact`, `Ada tells Ben fact`.
 _SAID: Final = re.compile(
     r"(?P<who>[^(),+-][^(),]*?) (?P<verb>tells|perceives|misses) "
@@ -56,7 +59,8 @@ class ModelReader:
     `rectom.reader.verify`, and a violation is named to the model as any other fault is.
     """
 
-    #: The choices of the rules that a step follows; for other texts the prompts hold the rules.
+    #: The choices of the rules that a step follows; for other texts the prompts hold the rules, but for where one can
+    #: observe from at all.
     followed: ClassVar[Mapping[str, tuple[str, ...]]] = _FOLLOWED
     #: Whether a line may speak of what earlier ones name.
     natural: ClassVar[bool] = False
@@ -149,8 +153,7 @@ class ModelReader:
 
         def read(reply: Any) -> tuple[str | None, ...]:
             said = reply.model_dump()
-            rooms = tuple(place.get(said[str(number)]) for place, number in zip(places, first, strict=True))
-            return self._placed(presence, character, rooms)
+            return tuple(place.get(said[str(number)]) for place, number in zip(places, first, strict=True))
 
         return await self._asker.ask(
             "observe_states",
@@ -159,13 +162,6 @@ class ModelReader:
             character=character,
             states="\n".join(f"{number} {' '.join(facts) or '-'}" for number, facts in asked.items()),
         )
-
-    def _placed(
-        self, presence: Sequence[State], character: str, rooms: tuple[str | None, ...]
-    ) -> tuple[str | None, ...]:
-        if self._verify:
-            verify.check_presence(presence, character, rooms)
-        return rooms
 
     async def _events(self, events: Sequence[Event | None], character: str) -> tuple[bool, ...]:
         """Who hears what is said. Everyone learns of entries and exits, and what else happens is observed where its
@@ -196,7 +192,7 @@ class ModelReader:
         return hearing.believed() if await self._convinced(hearing) else Delta()
 
     async def _convinced(self, hearing: Hearing) -> bool:
-        if not self.followed:
+        if "revise" not in self.followed:
             return await self._judged(hearing)
         hearer = truster(hearing, self.rules)
         return hearer if isinstance(hearer, bool) else await self._left_first(hearer, hearing)

@@ -18,7 +18,7 @@ from rectom.events import Delta, Event
 from rectom.facts import Fact, State, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.asking import Asker
-from rectom.reader.model import ModelReader, all_of, events_of, listed, numbered_lines
+from rectom.reader.model import OF_PLACES, ModelReader, all_of, events_of, listed, numbered_lines
 from rectom.reader.perception import learning, perception, unsettled
 from rectom.rules import Rules, Scope
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE, ReplyModel
@@ -86,7 +86,7 @@ def _is_own_claim(hearing: Hearing) -> bool:
 class StoryReader(ModelReader):
     """Asks a model to read a natural story."""
 
-    followed: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    followed: ClassVar[Mapping[str, tuple[str, ...]]] = OF_PLACES
     natural: ClassVar[bool] = True
 
     def __init__(self, asker: Asker, rules: Rules = STORY_RULES, **options: Any) -> None:

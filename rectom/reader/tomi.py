@@ -11,7 +11,7 @@ from rectom.events import Event, settle
 from rectom.facts import Fact, State
 from rectom.grammars import tomi
 from rectom.perspective import Perspective, build_global
-from rectom.reader.model import ModelReader
+from rectom.reader.model import OF_PLACES, ModelReader
 from rectom.reader.rules import RuleReader
 from rectom.story import Story, Vocabulary
 
@@ -60,7 +60,7 @@ class TomiReader(RuleReader):
 class TomiModelReader(ModelReader):
     """Asks a model to read ToMi. Where a thing was put first is noted by rule, for questions about the beginning."""
 
-    followed: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    followed: ClassVar[Mapping[str, tuple[str, ...]]] = OF_PLACES
 
     async def abstract(self, story: Story) -> tuple[Event, ...]:
         """Line 1."""

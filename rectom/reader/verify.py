@@ -45,13 +45,6 @@ def check_learnt(events: Sequence[Event | None], character: str, learnt: Sequenc
             raise ValueError(f"event {number} does not reach {character}, who is not part of {event.occurrence}")
 
 
-def check_presence(presence: Sequence[State], character: str, rooms: Sequence[str | None]) -> None:
-    """An observation by somebody who is absent, or from a room in which the state does not place him."""
-    for number, (state, room) in enumerate(zip(presence, rooms, strict=True), 1):
-        if room is not None and Fact("in_room", (character, room)) not in state:
-            raise ValueError(f"state {number} does not place {character} in {room}")
-
-
 def check_answer(fact: str, answer: str, choices: Sequence[str]) -> None:
     """An answer that the fact it rests on does not name, where that fact names another option."""
     named = [choice for choice in choices if choice in re.split(r"[(),]", fact)]
