@@ -48,8 +48,9 @@ demo-model: local
 	  --model $(if $(wildcard $(MODEL)),local:)$(or $(MODEL),local:$(SMALL))
 	@$(BIN)/python -m webbrowser -t "file://$(CURDIR)/runs/demo/index.html" > /dev/null || true
 
+# Compiled modules are kept, whatever the shell says: the tests start the program many times.
 test: install
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: install
 	$(BIN)/ruff check .

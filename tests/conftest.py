@@ -23,7 +23,7 @@ from rectom.perspective import Perspective
 from rectom.reader.rules import RuleReader
 from rectom.rules import Rules
 from rectom.story import Story
-from tests.laboratory import PrefectServer, execute
+from tests.laboratory import PrefectServer, call, execute
 from tests.published import folders
 
 settings.register_profile(
@@ -72,7 +72,7 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prefect
     started = execute("server", "start", timeout=150, RECTOM_HOME=str(home))
     assert started.status == 0, started.err
     yield PrefectServer(started.out.strip(), home)
-    execute("server", "stop", RECTOM_HOME=str(home))
+    call("server", "stop", RECTOM_HOME=str(home))
 
 
 @pytest.fixture(scope="session")

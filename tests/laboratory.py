@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from threading import Thread
@@ -60,11 +61,24 @@ def serving(server: S) -> Iterator[S]:
         loop.close()
 
 
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Reports have no figures within: to draw them takes longer than all the rest of a test about something else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rectom.results.paper_figures.drawn", lambda *_: iter(()))
+        yield
+
+
 def write_stories(folder: Path, recipe: Recipe = SMALL) -> Path:
     """A file of generated stories."""
     file = folder / "stories.json"
-    file.write_bytes(generate(recipe))
+    file.write_bytes(_generated(recipe))
     return file
+
+
+@cache
+def _generated(recipe: Recipe) -> bytes:
+    return generate(recipe)
 
 
 @dataclass
@@ -112,7 +126,8 @@ class Lab:
 
     def plan(self, **changes: Any) -> Run:
         """What `rectom explain run` plans."""
-        return asyncio.run(explain._plan(self.settings(**changes)))
+        (run,) = asyncio.run(explain._plan(self.settings(**changes)))
+        return run
 
     def asked_by(self, act: Callable[[], object]) -> Counter[str]:
         """The requests, by prompt, that an act sends to the server."""

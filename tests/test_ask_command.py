@@ -143,7 +143,9 @@ def test_a_model_that_talks_nonsense_is_said_in_one_line(lab: Lab) -> None:
     assert "no answer: answer: no usable reply in 1 tries" in ended.errors[0]
 
 
-def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab) -> None:
+def of_free(answer: str) -> FaultServer:
+    """A server that knows the story `FREE`, and gives this answer."""
+
     def entry(added: list[str], removed: list[str]) -> list[str]:
         return [*(f"+{fact}" for fact in added), *(f"-{fact}" for fact in removed)]
 
@@ -154,15 +156,27 @@ def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab)
         "chain": {"chain": ["Omar"]},
         "observe_states": {"1": here[1], "2": "not_observable"},
         "reduce": {"question": "Where is the cake?"},
-        "answer": {"fact": "in(cake,tin)", "answer": "the tin"},
+        "answer": {"fact": "in(cake,tin)", "answer": answer},
     }
-    server = FaultServer(usual=lambda body: says(json.dumps(replies[body["response_format"]["json_schema"]["name"]])))
+    return FaultServer(usual=lambda body: says(json.dumps(replies[body["response_format"]["json_schema"]["name"]])))
+
+
+def test_an_answer_that_would_steer_the_terminal_does_not(lab: Lab) -> None:
+    with serving(of_free("the \x1b]0;taken\x07tin")) as server:
+        ended = ask(lab, "free.txt", "Where will Omar look for the cake?", "--model", "m", "--base-url", server.url)
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.splitlines()[-1] == "the  ]0;taken tin"
+    assert {sign for sign in ended.out if not sign.isprintable()} == {"\n"}
+
+
+def test_a_story_of_other_grammar_goes_to_the_model_with_its_own_words(lab: Lab) -> None:
+    server = of_free("the tin")
     with serving(server):
         ended = ask(lab, "free.txt", "Where will Omar look for the cake?", "--model", "m", "--base-url", server.url)
     assert (ended.status, ended.err) == (0, "")
     assert ended.out.splitlines()[-1] == "the tin"
     said = {seen.body["response_format"]["json_schema"]["name"]: seen.body for seen in server.requests}
-    assert said.keys() == replies.keys()
+    assert said.keys() == {"abstract", "chain", "observe_states", "reduce", "answer"}
     assert "1 In the kitchen, Mina puts her cake into the tin" in said["abstract"]["messages"][1]["content"]
     assert "asked about the story:\nWhere will Omar look for the cake?\n" in said["abstract"]["messages"][1]["content"]
     assert "Facts: in(cake,tin) in_room(Mina,kitchen)" in said["answer"]["messages"][1]["content"]

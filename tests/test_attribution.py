@@ -21,7 +21,7 @@ from rectom.grammar import belief_question
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.rules import RuleReader
 from rectom.reader.tomi import TomiReader
-from rectom.reader.verify import check_abstraction, check_answer, check_learnt, check_presence
+from rectom.reader.verify import check_abstraction, check_answer, check_learnt
 from rectom.results.attribution import FAULTS, UNTOLD, Fault, attribute, fault_rows
 from rectom.results.outcome import Outcome
 from rectom.story import Question, Story, Vocabulary
@@ -583,7 +583,6 @@ def test_the_words_of_every_check_are_known() -> None:
             None,
         ),
         ("abstract", lambda: check_abstraction(["ball box bag"], [persistent([box, inside("ball", "bag")])]), 1, None),
-        ("observe_states", lambda: check_presence([frozenset()], "Anne", ["hall"]), 1, "Anne"),
         ("observe_events", lambda: check_learnt([None, told], "Anne Lee", [False, True]), 2, "Anne Lee"),
         ("answer", lambda: check_answer("in(ball,box)", "bag", ["box", "bag"]), None, None),
     ]

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import csv
+import io
 import random
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.bigtom import ADAPTER, options
-from rectom.benchmarks.bigtom_conditions import CONDITIONS, Condition, Row, condition_file, read_rows
+from rectom.benchmarks.bigtom_conditions import CONDITIONS, Condition, Row, read_rows
 from rectom.errors import DataError
 from rectom.story import Story
 from tests.published import published
@@ -61,6 +63,15 @@ def small(tmp_path: Path, *changes: dict[int, str]) -> Path:
             [change.get(i, cell) for i, cell in enumerate(ROW)] for change in changes
         )
     return file
+
+
+def condition_file(condition: Condition, rows: Iterable[Row]) -> bytes:
+    """The bytes of the authors' `stories.csv` of a condition: `story;question;correct;wrong`, without a header."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=";")
+    for item in map(condition.item, rows):
+        writer.writerow((" ".join(item.story), item.question, item.correct, item.wrong))
+    return text.getvalue().encode()
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda condition: condition.folder)

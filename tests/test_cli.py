@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -175,6 +176,13 @@ def test_an_error_is_one_line_that_says_what_to_do(lab: Lab, change: Change, wor
     assert "Traceback" not in ended.err
 
 
+def test_an_error_that_would_steer_the_terminal_does_not(lab: Lab) -> None:
+    ended = call(*plain(lab, data="/no\x1b]0;taken\x07where.json"))
+    assert ended.status == 1
+    assert " at /no ]0;taken where.json; give --data PATH" in ended.errors[0]
+    assert {sign for sign in ended.err if not sign.isprintable()} == {"\n"}
+
+
 @pytest.mark.parametrize(
     ("target", "words"),
     [
@@ -322,9 +330,10 @@ def test_the_program_itself_runs_and_shows_what_it_did(lab: Lab) -> None:
     ended = execute(*plain(lab))
     assert ended.status == 0
     assert ended.line["correct"] == SMALL_QUESTIONS
-    shown = execute("show", ended.line["run"], "11", "--runs", lab.runs, COLUMNS="200")
+    shown = call("show", ended.line["run"], "11", "--runs", lab.runs, COLUMNS="200")
     assert shown.status == 0
-    assert lab.data.exists()
+    assert shown.out.startswith("Question 11 ")
+    assert re.search(r"^Answer +\w+, right", shown.out, re.MULTILINE)
     unknown = call("show", ended.line["run"], "999", "--runs", lab.runs)
     assert unknown.status == 1
     assert len(unknown.errors) == 1

@@ -15,6 +15,7 @@ from flows.commands.run import command as run
 from flows.commands.sweep import command as sweep
 from rectom.errors import DataError, SettingsError
 from tests.laboratory import environment
+from tests.test_whole import full_disk, held
 
 ADDRESS = "http://127.0.0.1:8000/v1"
 
@@ -107,6 +108,14 @@ def test_what_is_no_command_of_ours_is_not_taken(here: Path, text: str) -> None:
     (here / FILE).write_text(text)
     with pytest.raises(DataError, match=r"cannot be read \(it is damaged\): run the command again as it was begun"):
         CommandLine.kept(here)
+
+
+def test_a_full_disk_is_told_and_not_kept_full(here: Path) -> None:
+    line().keep(here)
+    before = held(here)
+    with full_disk(), pytest.raises(SettingsError, match=r"cannot write to .*; make room"):
+        line("hitom/cotp", "--name", "x" * 1000).keep(here)
+    assert held(here) == before
 
 
 def test_a_folder_without_a_command_says_how_to_go_on(here: Path) -> None:

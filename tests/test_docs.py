@@ -1,7 +1,8 @@
 """Every command in README.md and docs/, run on data made on the spot, and what the pages point to.
 
 A page is followed from top to bottom in a folder of its own, as a new user would. The model is a scripted one, which
-answers for every name, at the address in the environment. So that this takes seconds:
+answers for every name, at the address in the environment and at that of every declared model. So that this takes
+seconds:
 
 - `--plain` is added to `rectom run` and `rectom sweep`, since starting Prefect takes ten seconds and more
   (tests/test_prefect_flow.py and tests/test_prefect_sweep.py start it);
@@ -254,6 +255,10 @@ def reader(
     four = paper.read_text("utf-8")
     paper.write_text(re.sub(r"^models = .*$", 'models = ["qwen3.5-27b"]', four, flags=re.MULTILINE))
     assert paper.read_text("utf-8") != four
+    (folder / "rectom").mkdir()
+    ours = (ROOT / "rectom" / "llm" / "models.toml").read_text("utf-8")
+    declared_here = re.sub(r"^base_url = .*$", f'base_url = "{server}"', ours, flags=re.MULTILINE)
+    (folder / "rectom" / "models.toml").write_text(declared_here)
     for name, text in files(page).items():
         (folder / name).write_text(re.sub(r"http://[\w.]+:\d+/v1", server, text))
     monkeypatch.setattr("rectom.results.paper_figures.drawn", lambda _: iter(()))

@@ -38,10 +38,6 @@ def test_reading_by_rule_imports_nothing_heavy() -> None:
     assert not HEAVY & modules_after(code)
 
 
-def test_everything_it_offers_is_there() -> None:
-    assert all(hasattr(rectom, name) for name in rectom.__all__)
-
-
 def test_the_example_of_its_docstring_is_true() -> None:
     assert rectom.__doc__
     code = re.findall(r"^    (.*)$", rectom.__doc__, re.MULTILINE)

@@ -27,7 +27,6 @@ from tests import cases
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import Lab, serving, write_stories
 from tests.method_cases import TOMI
-from tests.test_reader_rules import WRONG_LABELS
 
 #: The step that is answered wrongly, the settings in which it is asked, and what it is called where it is at fault.
 PLANTED = {
@@ -54,7 +53,11 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 def faults(lab: Lab, **settings: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The wrong lines of a run's results, and their traces."""
-    done = lab.run(**settings)
+    return faults_of(lab, lab.run(**settings))
+
+
+def faults_of(lab: Lab, done: Evaluated) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The same of a run that was done."""
     wrong = [line for line in lab.results(done) if not line["correct"]]
     traces = lab.traces(done)
     return wrong, [traces[line["id"]] for line in wrong]
@@ -64,9 +67,13 @@ def faults(lab: Lab, **settings: Any) -> tuple[list[dict[str, Any]], list[dict[s
 def test_a_wrong_answer_is_put_down_to_the_step_that_was_planted(lab: Lab, step: str) -> None:
     settings, name = PLANTED[step]
     lab.server.wrong = step
-    wrong, traces = faults(lab, **FRESH, **settings)
+    done = lab.run(**FRESH, **settings)
+    wrong, traces = faults_of(lab, done)
     assert wrong
     assert {line["fault"] for line in wrong} == {name}
+    rows = (done.report.parent / "tables" / "faults.csv").read_text().splitlines()
+    assert rows[0].split(",")[0] == "went wrong at"
+    assert [(row.split(",")[0], row.split(",")[-1]) for row in rows[1:]] == [(name, str(len(wrong)))]
     assert {trace["fault"]["step"] for trace in traces} == {name}
     assert all(trace["oracle"]["predicted"] == trace["gold"] for trace in traces)
     if name in {"state observability", "event observability", "revision"}:
@@ -82,15 +89,6 @@ def test_a_step_that_failed_is_at_fault_itself(lab: Lab, step: str) -> None:
     assert failed
     assert {(fault["step"], fault["by"]) for fault in failed} == {(PLANTED[step][1], "failure")}
     assert all("no usable reply in 1 tries" in fault["found"] for fault in failed)
-
-
-def test_the_table_counts_what_the_results_say(lab: Lab) -> None:
-    lab.server.wrong = "revise"
-    done = lab.run(**FRESH)
-    rows = (done.report.parent / "tables" / "faults.csv").read_text().splitlines()
-    wrong = sum(not line["correct"] for line in lab.results(done))
-    assert rows[0].split(",")[0] == "went wrong at"
-    assert [(row.split(",")[0], row.split(",")[-1]) for row in rows[1:]] == [("revision", str(wrong))]
 
 
 def test_a_run_that_is_right_has_no_table_and_no_oracles(lab: Lab) -> None:
@@ -147,14 +145,6 @@ def test_where_nothing_can_be_told_the_run_ends_all_the_same(
     wrong, _ = faults(lab, **FRESH)
     assert len(wrong) == 40
     assert {line["fault"] for line in wrong} == {""}
-
-
-def test_the_wrong_labels_of_hitom_are_called_labels(lab: Lab, hitom_file: Path) -> None:
-    done = lab.run(subset="400", data=hitom_file)
-    wrong = {line["id"]: line["fault"] for line in lab.results(done) if not line["correct"]}
-    assert wrong.keys() <= set(map(str, WRONG_LABELS))
-    assert len(wrong) == 7
-    assert set(wrong.values()) == {"label"}
 
 
 def test_a_page_knows_what_went_wrong(lab: Lab) -> None:

@@ -99,9 +99,8 @@ def artifacts(prefect: PrefectServer, flow_run: str) -> dict[str, dict[str, Any]
     return {artifact["key"]: artifact for artifact in found}
 
 
-def test_the_key_reaches_neither_prefect_nor_anything_else(lab: Lab, prefect_server: PrefectServer) -> None:
-    ended = run(lab, prefect_server, "keyed", key="sk-planted-0123456789")
-    assert ended.status == 0, ended.err
+def check_for_the_key(ended: Ended, lab: Lab, prefect_server: PrefectServer) -> None:
+    """The key reached neither Prefect nor anything else."""
     places = [lab.folder, prefect_server.home]
     written = [path for place in places for path in place.rglob("*") if path.is_file()]
     assert any(path.suffix == ".db" for path in written)
@@ -109,9 +108,12 @@ def test_the_key_reaches_neither_prefect_nor_anything_else(lab: Lab, prefect_ser
     assert "planted" not in ended.out + ended.err
 
 
-def test_a_run_is_the_same_as_without_and_everything_is_recorded(lab: Lab, prefect_server: PrefectServer) -> None:
-    ended = run(lab, prefect_server, "recorded")
+def test_a_run_is_the_same_as_without_and_everything_but_the_key_is_recorded(
+    lab: Lab, prefect_server: PrefectServer
+) -> None:
+    ended = run(lab, prefect_server, "recorded", key="sk-planted-0123456789")
     assert ended.status == 0, ended.err
+    check_for_the_key(ended, lab, prefect_server)
     sent = lab.server.asked.total()
     assert (ended.line["correct"], ended.line["calls"]["sent"]) == (SMALL_QUESTIONS, sent)
 

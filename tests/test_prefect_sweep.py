@@ -82,7 +82,7 @@ def test_a_prefect_server_that_dies_takes_neither_a_run_nor_a_sweep_down(
     server.latency_s = 0.2
     file = write(tmp_path, server, at_once=1, methods=METHODS, defaults={"concurrency": 2})
     # Prefect's client tries five times for every call, which takes minutes.
-    home = {"RECTOM_HOME": str(prefect_server.home), "PREFECT_CLIENT_MAX_RETRIES": "1"}
+    home = {"RECTOM_HOME": str(prefect_server.home), "PREFECT_CLIENT_MAX_RETRIES": "0"}
     with serving(FakeOpenAI(latency_s=0.2)) as other:
         lab = Lab(tmp_path / "lab", write_stories(tmp_path), other)
         swept = spawn("sweep", file, "--json", *options(tmp_path), **home)

@@ -368,6 +368,8 @@ def test_results_depend_on_the_prompts_of_their_step_and_nothing_else() -> None:
     for step in STEPS:
         other = reader_of(Scripted(in_turn()), rules=PRESETS["literal"], window=2)
         assert (plain.fields(step) != other.fields(step)) == (step == "abstract")
+        absent = reader_of(Scripted(in_turn()), rules=PRESETS["waiting-absent"])
+        assert (plain.fields(step) != absent.fields(step)) == (step == "observe")
     assert plain.fields("abstract")["window"] == reader_of(Scripted(in_turn()), window=60).fields("abstract")["window"]
     assert plain.fields("revise")["by"] == "rules"
     assert plain.fields("observe")["by"] == "model"

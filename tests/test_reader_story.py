@@ -466,7 +466,9 @@ def test_results_depend_on_the_prompts_of_their_step_and_nothing_else() -> None:
     for step in STEPS:
         fields = plain.fields(step)
         assert fields == reader_of(client, rules=PRESETS["literal"]).fields(step)
-        assert not {"rules", "note"} & fields.keys()
+        assert (fields != reader_of(client, rules=PRESETS["waiting-absent"]).fields(step)) == (step == "observe")
+        assert fields.get("rules", {}) == ({"waiting": "present"} if step == "observe" else {})
+        assert "note" not in fields
         assert (fields != reader_of(client, window=2).fields(step)) == (step == "abstract")
 
 

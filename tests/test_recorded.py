@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.documented import ROOT
-from tests.laboratory import call
+from tests.laboratory import call, undrawn
 from tests.published import published
 from tests.recording import FREE, MANIFEST, REPLIES, SWEEP, calls, found, sent
 
@@ -31,7 +31,8 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (3, ("run", *FREE, *here, *nowhere)),  # of one story no try was usable
     ]
     for status, command in commands:
-        ended = call(*command, **places)
+        with undrawn():
+            ended = call(*command, **places)
         assert ended.status == status, ended.err
     return folder / "runs"
 
@@ -61,7 +62,8 @@ def test_a_table_of_results_comes_of_the_replies_in_the_repository(
     table = _table(heading)
     call("cache", "import", ROOT / "experiments" / "real-replies.gz", *here[:2], **places)
     cells = [word for method in table for word in ("--only", f"{name}*· {method} ·*")]
-    ended = call("sweep", ROOT / "experiments" / "real.toml", *cells, "--plain", "--json", *here, **places)
+    with undrawn():
+        ended = call("sweep", ROOT / "experiments" / "real.toml", *cells, "--plain", "--json", *here, **places)
     assert ended.status == ends, ended.err
     told = {cell["method"]: cell["summary"] for cell in json.loads(ended.out)["cells"] if cell["summary"]}
     assert sum(summary["calls"]["sent"] for summary in told.values()) == 0

@@ -16,7 +16,18 @@ from flows.commandline import FILE
 from rectom.llm.batch_file import BatchFileTransport
 from rectom.results.folder import RunFolder, hold
 from tests.fake_openai import FakeOpenAI
-from tests.laboratory import SMALL_QUESTIONS, Ended, Lab, call, finish, run_options, serving, spawn, write_stories
+from tests.laboratory import (
+    SMALL_QUESTIONS,
+    Ended,
+    Lab,
+    call,
+    finish,
+    run_options,
+    serving,
+    spawn,
+    undrawn,
+    write_stories,
+)
 from tests.test_cli import CONCURRENCY, distinct, until
 
 #: The name of the runs here, which `run_options` would not give.
@@ -283,7 +294,8 @@ def test_a_killed_sweep_goes_on_and_so_does_a_cell_of_it(
     done = call("resume", cell, "--runs", lab.runs, "--plain")
     assert done.status == 0, done.err
     assert manifest(lab, cell)["summary"]["correct"] == SMALL_QUESTIONS
-    done = resume(lab, "--at-once", "1")
+    with undrawn():
+        done = resume(lab, "--at-once", "1")
     assert (done.status, "rectom sweep" in done.err) == (0, True)
     sweep = json.loads((lab.runs / NAME / "sweep.json").read_bytes())
     assert [one["state"] for one in sweep["cells"]] == ["finished", "finished"]

@@ -359,6 +359,24 @@ def test_markup_and_escapes_of_a_story_are_shown_as_they_are() -> None:
     assert "[link=x]ball[/link]" in shown
 
 
+def test_nothing_of_a_trace_steers_the_terminal() -> None:
+    steering = "\x1b]0;taken\x07"
+    odd = dataclasses.replace(
+        told("Where does Anne really think the ball is?"),
+        lines=[f"{line}{steering}" for line in LINES],
+        id=f"[/x]{steering}",
+        question=f"Where?{steering}",
+        predicted=f"the box{steering}",
+        final=[f"in(ball,box{steering})"],
+        failure={"step": "answer", "why": f"no{steering}"},
+        fault={"step": "answer", "line": 1, "who": steering, "found": steering, "expected": steering, "by": "rules"},
+        calls=[{**CALL, "step": f"answer{steering}", "key": f"{steering}key", "prompt": f"[/]{steering}"}],
+    )
+    shown = screen(odd)
+    assert "Question [/x] ]0;taken" in shown
+    assert {sign for sign in shown if not sign.isprintable()} == {"\n"}
+
+
 def test_a_question_without_a_label_is_neither_right_nor_wrong() -> None:
     shown = screen(dataclasses.replace(told("Where is the ball really?"), gold=None))
     assert "green_treasure_chest; there is no label" in shown
