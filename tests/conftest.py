@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,10 @@ from rectom.rules import Rules
 from rectom.story import Story
 from tests.laboratory import PrefectServer, call, execute
 from tests.published import folders
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in a script's background job. What the tests start would ignore it, too, and they interrupt some of it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "rectom", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], print_blob=True
