@@ -13,6 +13,7 @@ from flows.replies import StoredReplies
 from flows.serving import Serving
 from flows.settings import BATCH, BATCH_FILE, EITHER, LIVE, MODEL, OFF, RULES, Endpoint, Settings
 from flows.shared import Shared, limits_of
+from rectom import prompts
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import SettingsError
 from rectom.llm import ChatClient, Retry, Structured, Timeouts, WouldSend
@@ -184,12 +185,26 @@ def method_of(settings: Settings, client: ChatClient | None, benchmark: Benchmar
     if settings.is_rectom or client is None:
         return None
     kind, options = chosen(settings.method)
-    return kind.make(Setup(_asker(settings, client, kind.prompts, sample), benchmark.note, benchmark.task, options))
+    note = _note(settings, benchmark)
+    return kind.make(Setup(_asker(settings, client, kind.prompts, sample), note, benchmark.task, options))
 
 
-def _asker(settings: Settings, client: ChatClient, prompts: str, sample: int) -> Asker:
+def _note(settings: Settings, benchmark: Benchmark) -> str:
+    """The assumptions that come before every question: the benchmark's own, and the rules if some are named.
+
+    RecToM's steps get what they need of the rules. Raises SettingsError where there are no words for them.
+    """
+    rules = settings.rule_set()
+    if rules is None:
+        return benchmark.note
+    if benchmark.task != "hitom":
+        raise SettingsError(f"the rules of {benchmark.name} have no words: leave --rules out for {settings.method}")
+    return f"{benchmark.note}\nIn particular:\n{prompts.in_words(rules)}"
+
+
+def _asker(settings: Settings, client: ChatClient, folder: str, sample: int) -> Asker:
     model, sampling = settings.model_id(), settings.sampling
-    return Asker(client, model, sampling, benchmark=prompts, repairs=settings.repairs, sample=sample)
+    return Asker(client, model, sampling, benchmark=folder, repairs=settings.repairs, sample=sample)
 
 
 def _place(endpoint: Endpoint, model: str) -> str:

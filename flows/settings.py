@@ -191,7 +191,7 @@ class Settings:
             "benchmark": f"{self.benchmark}/{self.named_subset}",
             "limit": self.limit,
             "method": self.method,
-            **(rectom if self.is_rectom else {}),
+            **(rectom if self.is_rectom else {"rules": self.rules} if self.rules else {}),
             **(model if self.asks_a_model() else {"model": RULES}),
         }
 

@@ -20,7 +20,7 @@ from flows.commands.run import command as run_command
 from flows.options import settings_from
 from flows.settings import BATCH, BATCH_FILE, LIVE, Endpoint
 from flows.tolerance import Tolerance
-from rectom.errors import BudgetReached, TooManyFailures
+from rectom.errors import BudgetReached, SettingsError, TooManyFailures
 from rectom.llm import ChatClient, Sampling, Timeouts
 from rectom.llm.batch import BatchTransport, Pace
 from rectom.llm.batch_file import BatchFileTransport, BatchPending
@@ -29,6 +29,7 @@ from rectom.llm.prices import Prices
 from tests.batch_server import BatchServer, Cluster
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import SMALL_QUESTIONS, Lab, serving, write_stories
+from tests.test_bigtom import ROW
 from tests.test_llm_batch import by_rule
 
 
@@ -123,6 +124,23 @@ def test_a_reply_may_take_as_long_as_is_said(lab: Lab, monkeypatch: pytest.Monke
     lab.run(endpoint=Endpoint(lab.server.base_url, timeout_s=1800))
     # The reply begins when the model has ended.
     assert {(limits.first_byte, limits.total) for limits in given} == {(1800, 1800)}
+
+
+def test_another_method_is_told_the_rules_in_words_if_some_are_named(lab: Lab) -> None:
+    lab.server.keep_bodies = True
+    said: list[str] = []
+    for rules in ("", "waiting-absent", "literal"):
+        lab.run(method="direct", rules=rules)
+        said.append(lab.server.bodies[-1]["messages"][1]["content"])
+    assert [text.startswith("Assumptions:\n(1)") for text in said] == [True] * 3
+    assert ["The waiting_room is no place from which" in text for text in said] == [False, True, False]
+    assert ["The waiting_room is a room like any other." in text for text in said] == [False, False, True]
+
+
+def test_rules_without_words_are_refused_for_another_method(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "bigtom.csv").write_text(";".join(ROW) + "\n")
+    with pytest.raises(SettingsError, match="the rules of bigtom have no words: leave --rules out for cot"):
+        lab.run(method="cot", rules="hitom", benchmark="bigtom", subset="400", data=tmp_path / "bigtom.csv")
 
 
 def test_money_is_told_where_the_price_is_known(lab: Lab) -> None:

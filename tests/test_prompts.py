@@ -122,10 +122,11 @@ def test_a_prompt_holds_no_more_than_its_step_needs(asked: list[ChatRequest]) ->
 
 @every_preset
 def test_the_rules_of_every_preset_have_words(rules: Rules) -> None:
-    for choice in ("scope", "waiting", "trust", "depth", "speaker_convinces", "speaker_sincere"):
+    for choice in rules.fields():
         said = prompts.in_words(rules, (choice,))
         silent = rules.fields()[choice] is False
         assert bool(said) is not silent
+        assert said in prompts.in_words(rules)
 
 
 def test_equal_windows_are_equal_requests_in_whichever_story_they_stand() -> None:

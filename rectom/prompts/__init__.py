@@ -61,11 +61,11 @@ def digests(benchmark: str) -> dict[str, str]:
     return {step: load(benchmark, step).digest for step in steps}
 
 
-def in_words(rules: Rules, choices: tuple[str, ...]) -> str:
-    """Some choices of a rule set as sentences, a line each."""
+def in_words(rules: Rules, choices: tuple[str, ...] = ()) -> str:
+    """Choices of a rule set as sentences, a line each; all that there are unless some are named."""
     words = _words()
     fields = rules.fields()
-    lines = [words[choice][str(fields[choice]).lower()] for choice in choices]
+    lines = [words[choice][str(fields[choice]).lower()] for choice in choices or words]
     return "\n".join(f"- {line}" for line in lines if line)
 
 
