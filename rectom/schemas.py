@@ -106,7 +106,7 @@ def abstraction(words: Vocabulary, lines: Sequence[str], more: Sequence[str] = (
         changes = [f"{sign}{fact}" for sign in "+-" for fact in facts]
         if len(changes) + len(said) > _MOST_VALUES:
             return _anything(words, len(changes))
-        return _listed([*changes, *said])
+        return some_of([*changes, *said])
 
     return _by_line(lines, list(map(entry, lines)))
 
@@ -153,8 +153,8 @@ def _nothing(said: Any) -> Any:
     return [] if isinstance(said, list) else said
 
 
-def _listed(statements: Sequence[str]) -> Any:
-    """A list of some statements."""
+def some_of(statements: Sequence[str]) -> Any:
+    """The type of a list of some statements, at most as many as there are: a small model may go on for ever."""
     if not statements:
         # Where the line names too little to form a fact there is none. A model that may say anything makes one up:
         # nothing of that is kept.

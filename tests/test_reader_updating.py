@@ -86,8 +86,9 @@ async def test_the_reply_can_hold_only_facts_of_the_state_and_added_ones() -> No
     await model.update(BEFORE, persistent([inside("ball", "bag")]))
     schema = requests_of(model)[0].schema
     assert schema == json_schema(outcome(["in(ball,bag)", "in(ball,box)", "in_room(Anne,hall)"]))
-    allowed = schema["properties"]["state"]["items"]["enum"]
-    assert allowed == ["in(ball,bag)", "in(ball,box)", "in_room(Anne,hall)"]
+    state = schema["properties"]["state"]
+    assert state["items"]["enum"] == ["in(ball,bag)", "in(ball,box)", "in_room(Anne,hall)"]
+    assert state["maxItems"] == 3  # or a small model lists them for ever
 
 
 async def test_a_model_may_be_wrong() -> None:

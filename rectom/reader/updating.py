@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import GenericAlias
-from typing import Any, Final
+from typing import Final
 
 from pydantic import create_model
 
 from rectom.events import Event
 from rectom.facts import Fact, State
 from rectom.reader.asking import Asker
-from rectom.schemas import ReplyModel, Strict, one_of
+from rectom.schemas import ReplyModel, Strict, some_of
 
 STEP: Final = "update"
+
+#: Bump when the reply or its reading changes its meaning: cached results are found by it.
+VERSION: Final = 2
 
 
 class ModelUpdater:
@@ -24,7 +26,7 @@ class ModelUpdater:
 
     def fields(self) -> dict[str, object]:
         """What a state depends on besides the state before and the event: part of the key of the cached result."""
-        return self._asker.fields(STEP)
+        return {**self._asker.fields(STEP), "version": VERSION}
 
     async def update(self, state: State, event: Event) -> State:
         """Lines 2 and 10: s_t, of facts of s_{t-1} and of Δ⁺. Raises StepFailure if no reply is usable."""
@@ -41,8 +43,7 @@ class ModelUpdater:
 
 def outcome(facts: Iterable[str]) -> ReplyModel:
     """`{"state": [...]}`: the facts that hold after an event."""
-    several: Any = GenericAlias(list, (one_of(facts),))
-    return create_model("Outcome", __base__=Strict, state=(several, ...))
+    return create_model("Outcome", __base__=Strict, state=(some_of(tuple(facts)), ...))
 
 
 def brief(fact: Fact) -> str:
