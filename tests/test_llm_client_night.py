@@ -277,16 +277,20 @@ def test_a_silent_peer_is_asked_for_a_sign_of_life() -> None:
 
 async def test_time_outs_lower_the_limit_once_for_all() -> None:
     timeouts = Timeouts(connect=0.1, first_byte=0.2, between_bytes=0.2, total=60)
+    limits, seen = Limits(16), list[int]()
+
+    def note() -> None:
+        """As each request is sent."""
+        seen.append(limits.limit)
+
     async with (
         FaultServer([HANG] * 16) as server,
-        ChatClient(server.url, None, limits=Limits(16), timeouts=timeouts, retry=QUICK) as client,
+        ChatClient(server.url, None, limits=limits, timeouts=timeouts, retry=QUICK, admit=note) as client,
     ):
-        asked = asyncio.gather(*(client.ask(ask(str(i))) for i in range(16)))
-        while client.stats.retried < 1:  # noqa: ASYNC110  there is no event for it
-            await asyncio.sleep(0.01)
-        assert client.stats.limit == 11
-        await asked
-    assert len(server.requests) == 32
+        await asyncio.gather(*(client.ask(ask(str(i))) for i in range(16)))
+    assert seen[:17] == [16] * 16 + [11]
+    assert min(seen) == 11
+    assert len(server.requests) == len(seen) == 32
 
 
 # --- storms over HTTP

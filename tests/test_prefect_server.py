@@ -116,7 +116,7 @@ def test_stop_and_status_without_a_server_say_so(home: Path) -> None:
 @pytest.mark.prefect
 def test_a_port_that_is_taken_is_said_in_one_line(home: Path) -> None:
     with serving(FakeOpenAI()) as taken:
-        ended = call("server", "start", "--port", taken.port, RECTOM_HOME=str(home))
+        ended = execute("server", "start", "--port", taken.port, RECTOM_HOME=str(home))
     assert ended.status == 1
     assert len(ended.errors) == 1
     assert f"something listens at port {taken.port} already" in ended.errors[0]
