@@ -14,6 +14,7 @@ from tests.fake_openai import FakeOpenAI
 from tests.laboratory import (
     PrefectServer,
     call,
+    execute,
     serving,
 )
 
