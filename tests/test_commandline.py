@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -21,10 +22,10 @@ ADDRESS = "http://127.0.0.1:8000/v1"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(tmp_path: Path) -> Iterator[Path]:
     """A folder to give commands in, with nothing of RecToM's in the environment."""
-    monkeypatch.chdir(tmp_path)
-    with mock.patch.dict(os.environ, environment(), clear=True):
+    # Not with the tests' own monkeypatch, which would be undone after this and take from the environment what is back.
+    with chdir(tmp_path), mock.patch.dict(os.environ, environment(), clear=True):
         yield tmp_path
 
 
