@@ -204,7 +204,7 @@ class BatchApi:
             return self._refusal(fault, what)
         words = self._judge.tidy(str(fault.__cause__ or fault) or type(fault).__name__)
         if isinstance(fault, openai.APIConnectionError):
-            cure = "is the server running? set --base-url or OPENAI_BASE_URL"
+            cure = "is the server running? --base-url gives another address"
             return Passing(EndpointDown(f"cannot reach {self._address}: {words}; {cure}"))
         return Passing(self._fault(words))
 

@@ -118,7 +118,7 @@ class Judge:
         why = self.tidy(response.why)
         if not response.unreachable:
             return Again(self._fault(why), crowded=response.timed_out)
-        cure = "is the server running? set --base-url or OPENAI_BASE_URL"
+        cure = "is the server running? --base-url gives another address"
         return Again(EndpointDown(f"cannot reach {self._address}: {why}; {cure}"), crowded=True)
 
     def _answered(self, response: Response) -> Verdict:
