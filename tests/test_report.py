@@ -293,19 +293,22 @@ def test_a_run_without_questions_has_a_page() -> None:
 
 
 def test_settings_are_told_in_words() -> None:
-    shown = Page(drawn([], {**BY_MODEL, "sample": 3})).shown
+    shown = Page(drawn([], {**BY_MODEL, "max_tokens": 512, "samples": 3, "sample": 3})).shown
     for said in (
         "Benchmark hitom/400, the first 20 questions",
         "By the model abstract, chain, revise, reduce, answer",
         "By rule observe",
         "Model some/model, declared to be some/model@fp8, revision abc",
-        "Sampling temperature 0.0, top-k 20",
+        "Sampling temperature 0.0, top-k 20, most tokens of a reply 512",
+        "Samples 3 answers to each question",
         "Abstraction 5 lines at a time",
         "Repairs a reply that breaks a rule of its step is asked for again, 2 times at most",
         "Data sha256 1c4077bbcdf815b9…",
         "sample 3",
     ):
         assert said in shown
+    once = Page(drawn([], {**BY_MODEL, "samples": 1})).shown
+    assert "samples" not in once.lower()
     assert "By rule every step" in Page(drawn([])).shown
 
 

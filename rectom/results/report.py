@@ -43,7 +43,7 @@ _TOKENS: Final = {
 
 #: Settings that are told in a sentence of their own; all others are listed as they are.
 _TOLD: Final = frozenset({"benchmark", "limit", "method", "rules", "readers", "model", "identity", "revision"}) | {
-    *("temperature", "top_p", "top_k", "max_tokens", "repairs", "window", "data")
+    *("temperature", "top_p", "top_k", "max_tokens", "repairs", "samples", "window", "data")
 }
 
 
@@ -210,6 +210,8 @@ def _in_words(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "Repairs",
             f"a reply that breaks a rule of its step is asked for again, {settings.get('repairs')} times at most",
         )
+    if settings.get("samples", 1) > 1:
+        yield "Samples", f"{settings['samples']} answers to each question"
     yield "Data", f"sha256 {str(settings.get('data'))[:16]}…"
     for name in sorted(settings.keys() - _TOLD):
         yield name, str(settings[name])
@@ -233,6 +235,6 @@ def _identity(settings: Mapping[str, Any]) -> str:
 
 
 def _sampling(settings: Mapping[str, Any]) -> str:
-    names = {"temperature": "temperature", "top_p": "top-p", "top_k": "top-k", "max_tokens": "at most tokens"}
+    names = {"temperature": "temperature", "top_p": "top-p", "top_k": "top-k", "max_tokens": "most tokens of a reply"}
     given = [f"{said} {settings[name]}" for name, said in names.items() if settings.get(name) is not None]
     return ", ".join(given) or "as the server does by default"
