@@ -438,7 +438,9 @@ async def test_the_usage_of_a_malformed_reply_is_counted() -> None:
 
 async def test_nobody_there() -> None:
     async with ChatClient(NOWHERE, None, retry=QUICK) as client:
-        with pytest.raises(EndpointDown, match=r"cannot reach http://127.0.0.1:9/v1: .*--base-url gives another address"):
+        with pytest.raises(
+            EndpointDown, match=r"cannot reach http://127.0.0.1:9/v1: .*--base-url gives another address"
+        ):
             await client.ask(ask())
         sent = client.stats.sent + client.stats.retried
         for i in range(20):
