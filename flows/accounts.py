@@ -106,7 +106,7 @@ def cost_of(runs: Sequence[Run], stats: Stats) -> Cost:
         completion=_sum(different.values(), "completion"),
         reasoning=_sum(different.values(), "reasoning"),
         provider_cached=_sum(different.values(), "cached"),
-        billed=stats.usage.prompt + stats.usage.completion,
+        billed=stats.usage.total,
         standalone=sum(map(_tokens, asked)),
     )
 

@@ -237,8 +237,7 @@ class Meter:
         if self._client is None:
             return Standing(self._questions, done["answering"], self.failed, stories)
         stats = self._client.stats
-        tokens = stats.usage.prompt + stats.usage.completion
-        calls = Calls(stats.sent, stats.cached, stats.in_flight, self._pace.rate, tokens)
+        calls = Calls(stats.sent, stats.cached, stats.in_flight, self._pace.rate, stats.usage.total)
         return Standing(
             self._questions, done["answering"], self.failed, stories, calls, self._money(stats), self._client.under_way
         )

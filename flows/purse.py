@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from rectom.errors import BudgetReached, SettingsError
-from rectom.llm.budget import Budget
+from rectom.errors import SettingsError
+from rectom.llm.budget import Budget, reached
 from rectom.llm.reply import Usage
 from rectom.llm.stats import Stats
 
@@ -43,11 +43,11 @@ class Purse:
     def check(self) -> None:
         """Raise BudgetReached if nothing more may be sent."""
         if self.calls is not None and self.sent >= self.calls:
-            raise _reached(f"{self.calls} calls", "--max-calls")
+            raise reached("the sweep's budget", f"{self.calls} calls", "--max-calls")
         if self.tokens is not None and self.used >= self.tokens:
-            raise _reached(f"{self.used:,} of {self.tokens:,} tokens", "--max-tokens-total")
+            raise reached("the sweep's budget", f"{self.used:,} of {self.tokens:,} tokens", "--max-tokens-total")
         if self.cost is not None and (spent := self.spent) is not None and spent >= self.cost:
-            raise _reached(f"{spent:.4f} of {self.cost}", "--max-cost")
+            raise reached("the sweep's budget", f"{spent:.4f} of {self.cost}", "--max-cost")
 
     @property
     def sent(self) -> int:
@@ -57,7 +57,7 @@ class Purse:
     @property
     def used(self) -> int:
         """The tokens of all replies."""
-        return sum(stats.usage.prompt + stats.usage.completion for stats, _ in self._spending)
+        return sum(stats.usage.total for stats, _ in self._spending)
 
     @property
     def spent(self) -> Decimal | None:
@@ -65,7 +65,7 @@ class Purse:
         known = [
             budget.prices.cost(stats.usage, batch=budget.batch) if budget.prices else None
             for stats, budget in self._spending
-            if stats.usage.prompt + stats.usage.completion
+            if stats.usage.total
         ]
         return None if None in known else sum((cost for cost in known if cost is not None), Decimal())
 
@@ -74,8 +74,3 @@ def _currency(budget: Budget) -> str | None:
     """What a model's replies are paid in; None if their price is not known."""
     prices = budget.prices
     return prices.currency if prices and prices.cost(Usage(), batch=budget.batch) is not None else None
-
-
-def _reached(spent: str, option: str) -> BudgetReached:
-    goes_on = f"the same command goes on, and {option} counts from 0"
-    return BudgetReached(f"the sweep's budget is spent ({spent}); every reply is kept: {goes_on}")

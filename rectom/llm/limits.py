@@ -155,7 +155,7 @@ class Limits:
             self._guess.learn(place.turn.length, usage.prompt, usage.completion)
             for rate, charge in place.charges:
                 if rate is self._tokens:
-                    rate.correct(charge, usage.prompt + usage.completion)
+                    rate.correct(charge, usage.total)
 
     def overloaded(self, place: Place, *, named: bool = False) -> None:
         """The server had no room for the request; `named`: it said when it has, which `pause` is told."""

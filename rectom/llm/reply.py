@@ -45,6 +45,11 @@ class Usage:
     reasoning: int = 0
     cached: int = 0
 
+    @property
+    def total(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt + self.completion
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.prompt + other.prompt,
