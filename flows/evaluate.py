@@ -106,13 +106,14 @@ def benchmark_of(settings: Settings, shared: Shared | None) -> Benchmark:
 def load_benchmark(settings: Settings) -> Benchmark:
     """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
-    # Before the cut, since all questions about a story say whom it is about.
-    benchmark = in_view(permute(benchmark, settings.permuted, settings.seed))
+    # The same stories are drawn in whatever dress they come.
     if settings.stories:
         if settings.stories > len(benchmark.stories):
             told = f"{settings.benchmark}/{settings.subset} has {len(benchmark.stories)} stories"
             raise SettingsError(f"--stories {settings.stories}: {told}; give fewer, or leave it out")
         benchmark = benchmark.drawn(settings.stories, settings.seed)
+    # Before the cut, since all questions about a story say whom it is about.
+    benchmark = in_view(permute(benchmark, settings.permuted, settings.seed))
     return benchmark.first(settings.limit) if settings.limit else benchmark
 
 

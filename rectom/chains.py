@@ -13,15 +13,15 @@ _NOUN = (
     r"(?:current |own )?(?:belief|thought|thinking|understanding|perception|perspective|perceived|view|viewpoint"
     r"|opinion|knowledge|awareness|interpretation|impression|take|idea|stance)s?\b"
 )
-_ACT = r"will (?:look|search|go|do)\b"
+_ACT = r"(?:will (?:look|search|go|do)|(?:looks?|search(?:es)?) for)\b"
 
 
 def belief_chain(question: str, names: Iterable[str], *, acting: bool = True) -> tuple[str, ...]:
     """C(q): those of `names` whose beliefs a question asks for, outermost first; nobody stands in it twice.
 
     A name counts where a verb of belief follows it (`Anne thinks`), or a noun of belief that is hers
-    (`Anne's understanding`). With `acting` it counts as well where it is asked what she will do, which follows from
-    what she believes.
+    (`Anne's understanding`). With `acting` it counts as well where it is asked what she will do or looks for, which
+    follows from what she believes.
     """
     known = "|".join(map(re.escape, names))
     if not known:

@@ -46,6 +46,31 @@ def test_in_a_conversation_those_who_speak_count_and_the_questions_names_where_n
 
 
 @pytest.mark.parametrize(
+    ("question", "chain"),
+    [
+        ("Where does Han Meimei look for it?", ("Han Meimei",)),
+        ("Where does Li Lei think that Han Mei Mei looks for it?", ("Li Lei", "Han Mei Mei")),
+        ("Does Lei think so?", ("Lei",)),
+        ("Does Lilei think so?", ("Lilei",)),
+    ],
+)
+def test_a_name_of_several_words_is_one_however_the_story_spells_it(question: str, chain: tuple[str, ...]) -> None:
+    story = Story("s", ("Han Meimei and Li Lei met Mei.",))
+    assert chain_of(story, question, "story") == chain
+
+
+def test_tombenchs_false_beliefs_have_a_chain_as_long_as_they_are_nested() -> None:
+    asked = benchmark("tombench", "false-belief-en-once")
+    stories = {story.id: story for story in asked.stories}
+    lengths: Counter[tuple[int, int]] = Counter()
+    for question in asked.questions:
+        acts, thinks = re.search(r"\b(?:look|expect)", question.text), re.search(r"\bthinks?\b", question.text)
+        chain = chain_of(stories[question.story_id], question.text, asked.task)
+        lengths[bool(acts) + bool(thinks), len(chain)] += 1
+    assert lengths == {(0, 0): 200, (1, 1): 200, (2, 2): 200}
+
+
+@pytest.mark.parametrize(
     ("asked", "characters"),
     [
         (HITOM[0], ("Anne", "Bob", "Cid")),

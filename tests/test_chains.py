@@ -41,6 +41,10 @@ NAMES = ("Ann", "Anna", "Ben", "Travis", "Mary Ann", "Will")
         ("Where will Ann look for the coin?", ["Ann"]),
         ("Where does Ann think that Ben will look for the coin?", ["Ann", "Ben"]),
         ("What does Ann think Ben will do?", ["Ann", "Ben"]),
+        ("After Ben returns, where does Ann look for the coin?", ["Ann"]),
+        ("Where does Ann think Ben looks for it after Anna returns?", ["Ann", "Ben"]),
+        ("Where does Ann think Ben searches for the coin?", ["Ann", "Ben"]),
+        ("How does Ann look?", []),
         # Those whom it is about.
         ("What does Ann believe about Ben's sister?", ["Ann"]),
         ("What does Ann believe about Ben and Anna's views on it?", ["Ann"]),

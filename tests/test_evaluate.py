@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from flows.evaluate import load_benchmark
+from flows.settings import Settings
 from rectom.benchmarks.generate import Recipe
 from rectom.errors import DataError, EndpointDown, SettingsError, UnknownModel
 from rectom.results.folder import RunFolder
@@ -212,6 +214,13 @@ def test_a_limit_cuts_the_questions_and_their_stories(tmp_path: Path, data: Path
         done = lab.run(limit=2)
     assert [result["id"] for result in lab.results(done)] == ["0", "1"]
     assert server.asked["abstract"] == len({result["story_id"] for result in lab.results(done)})
+
+
+def test_the_same_stories_are_drawn_in_whatever_dress_they_come() -> None:
+    plain = Settings(benchmark="fresh", subset="400", stories=10, seed=7)
+    drawn = [load_benchmark(settings).stories for settings in (plain, replace(plain, permuted=("choices", "names")))]
+    assert drawn[0] != drawn[1]
+    assert len({story.id.partition("+")[0] for stories in drawn for story in stories}) == 10
 
 
 def test_stories_are_drawn_by_seed_and_the_run_says_so(tmp_path: Path, data: Path) -> None:

@@ -13,8 +13,8 @@ their letters in all spellings (`A. `, `A.`, `A: `), where the scripts leave som
 that is published as `A. ` can never be right for them, and counts as A here. Row 293 of the strange stories asks in
 English about another story.
 
-RecToM reads the false beliefs in English; it finds people by their capital letters. Their stories are one sentence
-each, so that a line is a clause of it.
+RecToM reads the false beliefs in English; it finds people by their capital letters, and knows Xiao Hong as Hong.
+Their stories are one sentence each, so that a line is a clause of it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -32,8 +33,19 @@ def chain_of(story: Story, question: str, task: str) -> tuple[str, ...]:
             return _GRAMMARS[task](question)
         except StoryError:
             pass
-    chain = belief_chain(question, characters_of(story, task))
+    characters = characters_of(story, task)
+    if task == "story":
+        # It may spell a name in another way than a question about it: `Xiaoming`, `Xiao Ming`.
+        _, _, behind_the_first = question.partition(" ")
+        characters += words_of([behind_the_first]).characters
+    chain = belief_chain(question, (*_full_names(question, characters), *characters))
     return chain or (belief_chain(question, words_of([question]).characters) if task == "dialogue" else ())
+
+
+def _full_names(question: str, characters: tuple[str, ...]) -> list[str]:
+    """The names of several words in a question, each of them a name by itself: `Han Meimei`."""
+    known = "|".join(map(re.escape, characters))
+    return re.findall(rf"\b(?:{known})(?: (?:{known})\b)+", question) if known else []
 
 
 def characters_of(story: Story, task: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from rectom.reader.model import listed
 from rectom.story import Question, Story
 
 #: Bump when a step in code changes its meaning: cached answers are found by it.
-VERSION: Final = 1
+VERSION: Final = 2
 
 #: The first call's prompts by kind of text.
 _PERCEIVERS: Final = {

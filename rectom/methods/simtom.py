@@ -21,7 +21,7 @@ from rectom.methods.steps import Steps, as_text
 from rectom.story import Question, Story
 
 #: Bump when a step in code changes its meaning: cached answers are found by it.
-VERSION: Final = 1
+VERSION: Final = 2
 
 #: The first call's prompts: three rules for ToMi, the last sentence for natural stories, else the general form.
 _PERSPECTIVE: Final = {"tomi": "perspective_tomi", "story": "perspective_story"}

@@ -34,7 +34,7 @@ from rectom.reader.model import all_of, listed
 from rectom.story import Question, Story
 
 #: Bump when a step in code changes its meaning: cached answers are found by it.
-VERSION: Final = 1
+VERSION: Final = 2
 
 #: The prompts of a belief chain by kind of text.
 _CHAIN: Final = {

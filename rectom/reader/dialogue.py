@@ -33,7 +33,7 @@ CONVERSATION: Final = "conversation"
 DIALOGUE_RULES: Final = Rules(scope=Scope.PRESENCE)
 
 #: Bump when a step by rule changes its meaning: cached stage results are found by it.
-VERSION: Final = 2
+VERSION: Final = 3
 
 NARRATOR: Final = "narrator"
 
