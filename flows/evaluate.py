@@ -227,7 +227,7 @@ def _note(manifest: dict[str, Any], state: str, stats: Stats) -> None:
     """Close the books of the session that ends: a run that is taken up again keeps what the earlier ones paid."""
     usage = stats.usage
     paid = {"sent": stats.sent, "retried": stats.retried, "prompt": usage.prompt, "completion": usage.completion}
-    manifest["sessions"][-1] |= {"ended": _now(), "state": state, **paid}
+    manifest["sessions"][-1] |= {"ended": _now(), "state": state, **paid, "schemas": dict(stats.schemas)}
 
 
 def _append(run: Run, folder: RunFolder, meter: Meter, tolerance: Tolerance) -> Callable[[str, str], None]:

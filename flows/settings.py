@@ -40,10 +40,11 @@ LIVE, BATCH, BATCH_FILE = "live", "batch", "batch-file"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the model is served, and how it may be asked. Nothing of it changes a result or a key.
+    """Where the model is served, and how it may be asked. Nothing of it is part of a key.
 
-    `structured` is how it takes reply schemas; None if that is to be found out. `folder` is for requests that travel
-    through files. `local` is a file that is served while the run goes on, instead of an address.
+    `structured` is how it takes reply schemas; None if that is to be found out. A model that is only told its schema
+    may reply otherwise than one that is held to it, so that a run's manifest says how many replies came of which.
+    `folder` is for requests that travel through files. `local` is a file that is served while the run goes on, instead of an address.
     """
 
     base_url: str = ""

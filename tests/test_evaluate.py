@@ -355,6 +355,7 @@ def test_the_folder_holds_all_that_it_should_and_says_that_it_ended(tmp_path: Pa
     }
     manifest = RunFolder(folder).manifest()
     assert manifest["state"] == manifest["sessions"][-1]["state"] == "finished"
+    assert manifest["sessions"][-1]["schemas"] == {"json_schema": done.line["calls"]["sent"]}
     assert manifest["summary"] == done.line
     assert {"model", "identity", "rules", "window", "readers", "data"} <= manifest["settings"].keys()
     assert server.base_url not in json.dumps(manifest)

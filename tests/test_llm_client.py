@@ -517,7 +517,9 @@ async def test_a_refused_reply_format_is_stepped_down_once_for_all() -> None:
         assert (client.structured, len(server.requests)) == ("json_object", 8)
         await client.ask(ask("one more", schema=SCHEMA))
         assert len(server.requests) == 9
-    assert client.stats.sent == 5
+        await client.ask(ask("without a schema"))
+    assert client.stats.sent == 6
+    assert client.stats.schemas == {"json_object": 5}
 
 
 async def test_a_server_without_any_reply_format_gets_text() -> None:

@@ -254,6 +254,8 @@ class ChatClient:
         verdict = self._judge.judge(response, request, structured)
         if isinstance(verdict, NoStructure):
             self._step_down(structured, verdict.words)
+        elif isinstance(verdict, Answered) and request.schema is not None:
+            self.stats.schemas[structured] += 1
         return verdict
 
     async def _post(self, payload: bytes, request: ChatRequest, *, first: bool) -> Response | NoResponse:

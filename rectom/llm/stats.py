@@ -15,6 +15,7 @@ class Stats:
 
     `usage` sums the tokens of what was sent in this client's life; replays cost nothing and add nothing.
     `outcomes` counts the replies that were sent for by `Outcome`, `errors` what failed by the name of the error.
+    `schemas` counts those that had to follow a schema by how the server was given it.
     `in_flight` requests are with the server at present, of at most `limit` (0 before the first).
     """
 
@@ -26,5 +27,6 @@ class Stats:
     usage: Usage = field(default_factory=Usage)
     outcomes: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
+    schemas: Counter[str] = field(default_factory=Counter)
     in_flight: int = 0
     limit: int = 0
