@@ -116,6 +116,13 @@ def test_permuted_seeds_are_one_cell_and_the_same_question_only_with_the_same_se
     assert seeds("cot", 1, 2) != seeds("sc", 1)
 
 
+def test_samples_of_several_sizes_are_cells_of_their_own_and_their_seeds_are_not(tmp_path: Path) -> None:
+    for name, sample in {"a": "10.0", "b": "20.0", "c": "20.1"}.items():
+        write(tmp_path, name, "11111", benchmark=f"hitom/400+stories.{sample}")
+    found = {labels.benchmark: len(cell.tried) for labels, cell in read([*"abc"], tmp_path).cells.items()}
+    assert found == {"hitom/400+stories.10": 1, "hitom/400+stories.20": 2}
+
+
 def test_runs_that_differ_in_more_than_their_draws_are_cells_of_their_own(tmp_path: Path) -> None:
     write(tmp_path, "a", "11111", temperature=1.0)
     write(tmp_path, "b", "11111", temperature=0.0)
@@ -172,6 +179,20 @@ def test_a_peer_has_the_same_setting_or_else_none(tmp_path: Path) -> None:
         "c",
         "",
     ]
+
+
+def test_a_method_with_options_is_a_peer_where_there_is_none_without(tmp_path: Path) -> None:
+    for name, method in {"a": "rectom", "b": "cot:conclude=on"}.items():
+        write(tmp_path, name, "11111", method=method)
+    grid = read(["a", "b"], tmp_path)
+    of = grid.cells[Labels("gpt-5.4", "rectom", "hitom/400")]
+    found = grid.peer(of, "cot")
+    assert found
+    assert found.labels.method == "cot:conclude=on"
+    write(tmp_path, "c", "11111", method="cot")
+    plain = read(["a", "b", "c"], tmp_path).peer(of, "cot")
+    assert plain
+    assert plain.labels.method == "cot"
 
 
 # What is refused.

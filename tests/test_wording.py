@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from rectom.results.grid import Grid, read
-from rectom.results.wording import cell_name, counts, line_name, missing, narrowed, order_name, pooled, titled
+from rectom.results.wording import (
+    cell_name,
+    counts,
+    line_name,
+    missing,
+    narrowed,
+    not_of_paper,
+    order_name,
+    pooled,
+    titled,
+)
 from tests.reported import cell, outcome, write, write_sweep
 
 
@@ -35,6 +45,16 @@ def test_cells_are_told_in_words(grid: Grid) -> None:
     assert cell_name(cells[0]) == "RecToM with gpt-5.4 on hitom/400"
     assert counts(cells) == "hitom/400: 1 or 7 questions"
     assert list(narrowed(cells)) == ["hitom/400: only the first 7 questions."]
+
+
+def test_drawn_stories_are_told(tmp_path: Path) -> None:
+    write(tmp_path, "a", "11111", benchmark="hitom/400+stories.64.0")
+    write_sweep(tmp_path, "night", cell("a"))
+    (swept,) = read(["night"], tmp_path).cells.values()
+    assert list(narrowed([swept])) == ["hitom/400: only 64 stories, drawn with seed 0."]
+    assert list(not_of_paper([swept])) == [
+        "The paper's numbers are over hitom/400, ours over a part of hitom/400: these are not the same questions."
+    ]
 
 
 def test_what_is_pooled_and_what_is_missing_is_told_once_a_reason(grid: Grid) -> None:

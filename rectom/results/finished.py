@@ -217,7 +217,9 @@ def _questions(settings: _Settings, lines: Mapping[str, _Line], asked: Mapping[s
     groups: dict[str, list[_Line]] = {}
     for line in lines.values():
         groups.setdefault(_bare(line.ballot or line.id, settings), []).append(line)
-    benchmark = [settings.benchmark.partition("/")[0], *settings.benchmark.split("+")[1:]]
+    # Which stories were drawn does not make a question about one of them another.
+    dress = [part for part in settings.benchmark.split("+")[1:] if not part.startswith("stories.")]
+    benchmark = [settings.benchmark.partition("/")[0], *dress]
     for name, tries in groups.items():
         texts = {_bare(line.id, settings): asked[line.id] for line in tries}
         yield Answered(

@@ -151,10 +151,10 @@ class Grid:
 
     def peer(self, cell: Filled, method: str) -> Filled | None:
         """The cell of the same model and benchmark with another method, by role or label; of the same setting first."""
-        found = [
-            one for one in self.of(cell.labels.benchmark, cell.labels.model) if method in {one.role, one.labels.method}
-        ]
-        found = [one for one in found if one.questions]
+        beside = [one for one in self.of(cell.labels.benchmark, cell.labels.model) if one.questions]
+        found = [one for one in beside if method in {one.role, one.labels.method}]
+        # `cot:conclude=on` where there is no plain `cot`.
+        found = found or [one for one in beside if one.role.partition(":")[0] == method]
         alike = [one for one in found if one.labels.setting == cell.labels.setting]
         plain = [one for one in found if not one.labels.setting]
         return next(iter([*alike, *plain, *found]), None)
@@ -216,8 +216,8 @@ def _read(labels: Labels, name: str, folder: Path) -> Tried:
 
 
 def _labels(settings: Mapping[str, Any]) -> Labels:
-    """The labels that the settings of a run give it. The seed of a permutation is not one."""
-    benchmark = re.sub(r"(\+[a-z]+)\.\d+", r"\1", str(settings.get("benchmark")))
+    """The labels that the settings of a run give it. The seed of a permutation, or of a sample, is not one."""
+    benchmark = re.sub(r"(\+[a-z]+(?:\.\d+)?)\.\d+", r"\1", str(settings.get("benchmark")))
     limit = f", first {settings['limit']}" if settings.get("limit") else ""
     return Labels(str(settings.get("model", "rules")), role_of(settings), f"{benchmark}{limit}", _variant(settings))
 

@@ -94,9 +94,18 @@ def narrowed(cells: Sequence[Filled]) -> Iterator[str]:
         asked = sorted({run.benchmark for cell in some for run, _ in cell.finished})
         if not all(one.partition("+")[0] in name for one in asked):
             yield f"{name} is {', '.join(asked)}."
+        drawn = sorted({part for one in asked for part in one.split("+") if part.startswith("stories.")})
+        if drawn and "stories" not in name:
+            yield f"{name}: only {' or '.join(map(_sample, drawn))}."
         limits = sorted({str(run.settings.get("limit")) for cell in some for run, _ in cell.finished} - {"None"})
         if limits and "first" not in name:
             yield f"{name}: only the first {' or '.join(limits)} questions."
+
+
+def _sample(part: str) -> str:
+    """What `stories.64.0` in the name of a subset says."""
+    count, _, seed = part.removeprefix("stories.").partition(".")
+    return f"{count} stories, drawn with seed {seed}"
 
 
 def not_of_paper(cells: Sequence[Filled]) -> Iterator[str]:
@@ -106,7 +115,8 @@ def not_of_paper(cells: Sequence[Filled]) -> Iterator[str]:
         limited = any(run.settings.get("limit") for cell in some for run, _ in cell.finished)
         theirs = BENCHMARKS.get(family)
         if theirs and (limited or any(run.benchmark != theirs for cell in some for run, _ in cell.finished)):
-            yield f"The paper's numbers are over {theirs}, ours over {name}: these are not the same questions."
+            ours = f"a part of {name}" if name == theirs else name
+            yield f"The paper's numbers are over {theirs}, ours over {ours}: these are not the same questions."
 
 
 def _by_benchmark(cells: Iterable[Filled]) -> dict[str, list[Filled]]:
