@@ -44,7 +44,8 @@ class Endpoint:
 
     `structured` is how it takes reply schemas; None if that is to be found out. A model that is only told its schema
     may reply otherwise than one that is held to it, so that a run's manifest says how many replies came of which.
-    `folder` is for requests that travel through files. `local` is a file that is served while the run goes on, instead of an address.
+    `folder` is for requests that travel through files. `local` is a file that is served while the run goes on, instead
+    of an address.
     """
 
     base_url: str = ""

@@ -20,7 +20,7 @@ import orjson
 
 #: Bump when a reply is read in another way: cached answers are found by it. Where a server does not keep to a schema,
 #: its replies are read in this way as well; for those bump `schemas.VERSION`, too.
-VERSION: Final = 1
+VERSION: Final = 2
 
 #: The options (by their place) that one mention can mean; none where it means an option that is not there or denied.
 Meant: TypeAlias = frozenset[int]
@@ -77,7 +77,7 @@ _NO_ARTICLE = re.compile(r"\s*(?:\Z|[^\w\s\0-]|-+\s|(?:or|and|is|was|because|sin
 #: What follows a letter at the beginning that labels an option: less after an article or a pronoun.
 _HEADS: Final = {
     "A": re.compile(r"[.:,)\]–—\n]| [–—-]|\s*/|\s+(?:or|and|because|since)\b", re.I),
-    "I": re.compile(r"[.:)\]–—\n]| [–—-]|\s*/|\s+or\b|(?:,|\s+and\b)\s*\(?(?:[A-Za-z]\b|\0)"),
+    "I": re.compile(r"[.:)\]–—\n]| [–—-]|\s*/|\s+or\b|,?\s+(?:because|since)\b|(?:,|\s+and\b)\s*\(?(?:[A-Za-z]\b|\0)"),
     "": re.compile(r"[.:,)\]–—\n]| [–—\0-]|\s*/|\s+(?:or|and|because|since)\b", re.I),
 }
 _JOINED = re.compile(r"(?:\b(?:or|and|nor)|[/,&])\s*[\"'(\[]*\Z", re.I)
@@ -199,6 +199,8 @@ def _pattern(choice: str) -> str:
     # Chinese writes no blanks, so that every character may begin a word.
     begin = "" if _is_chinese(words[0][0][0]) else r"(?<![^\W_])"
     end = "" if _is_chinese(words[-1][0][-1]) else r"(?![^\W_])"
+    if text.strip().casefold() == "no":
+        end += r"(?! (?:one|longer|other|more)\b)"
     rest = (_gap(text[last.end() : word.start()]) + re.escape(word[0].lower()) for last, word in pairwise(words))
     return begin + re.escape(words[0][0].lower()) + "".join(rest) + end
 

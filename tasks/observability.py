@@ -48,7 +48,8 @@ def _fields(run: Run, pair: str) -> dict[str, Any]:
     story, character = pair.rsplit(_BETWEEN, 1)
     world = global_perspective(run, story)
     return {
-        "presence": digest([printed(state) for state in world.presence()]),
+        # Whole, as they do not follow from the events where a model updates them.
+        "states": digest([printed(state) for state in world.states]),
         "events": digest(list(map(str, world.events))),
         "character": character,
         "reader": run.reader.fields("observe"),
@@ -60,7 +61,7 @@ async def _compute(run: Run, pair: str) -> Any:
     return observability_to_json(await run.reader.observability(global_perspective(run, story), character))
 
 
-OBSERVABILITY = Stage("observability", 1, "observe", _items, _fields, _compute)
+OBSERVABILITY = Stage("observability", 2, "observe", _items, _fields, _compute)
 
 
 async def observability(shard: Sequence[str]) -> dict[str, str]:

@@ -131,8 +131,14 @@ def test_what_is_asked_tells_questions_apart(tmp_path: Path, change: dict[str, A
 
 @pytest.mark.parametrize(
     ("benchmark", "same"),
-    [("toy/some", True), ("toy/all+names.7", False), ("game/all", False), ("toy/all", True)]
-    + [("toy/all+stories.4.7", True), ("toy/all+names.7+stories.4.7", False)],
+    [
+        ("toy/some", True),
+        ("toy/all+names.7", False),
+        ("game/all", False),
+        ("toy/all", True),
+        ("toy/all+stories.4.7", True),
+        ("toy/all+names.7+stories.4.7", False),
+    ],
 )
 def test_a_subset_keeps_questions_what_they_are_and_a_permutation_does_not(
     tmp_path: Path, benchmark: str, same: bool

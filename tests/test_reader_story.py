@@ -472,6 +472,12 @@ def test_results_depend_on_the_prompts_of_their_step_and_nothing_else() -> None:
         assert (fields != reader_of(client, window=2).fields(step)) == (step == "abstract")
 
 
+def test_results_depend_on_the_version_of_what_is_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {step: reader_of(Scripted(in_turn())).fields(step) for step in STEPS}
+    monkeypatch.setattr("rectom.reader.story.VERSION", 99)
+    assert not [step for step in STEPS if reader_of(Scripted(in_turn())).fields(step) == before[step]]
+
+
 def test_steps_by_rule_depend_on_the_rules_that_they_follow() -> None:
     usual, other = StoryRules(), StoryRules(PRESETS["hitom"])
     assert [step for step in STEPS if usual.fields(step) != other.fields(step)] == ["observe"]

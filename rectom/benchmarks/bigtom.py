@@ -71,6 +71,11 @@ def _id(condition: Condition, number: int) -> str:
     return f"{condition.name}/{number:03d}"
 
 
+def _number(story: str) -> str:
+    """The row of a story: in the order of these its conditions are side by side, and the first few have all of them."""
+    return story.rpartition("/")[-1]
+
+
 def _questions(condition: Condition, rows: Sequence[Row], stories: dict[tuple[str, ...], str]) -> list[Question]:
     items = [condition.item(row) for row in rows]
     return [
@@ -106,7 +111,11 @@ def _load(files: Files, subset: str) -> Benchmark:
     return Benchmark(
         name="bigtom",
         subset=subset,
-        stories=tuple(Story(name, _lines(story)) for story, name in names.items() if name in asked),
+        stories=tuple(
+            Story(name, _lines(story))
+            for story, name in sorted(names.items(), key=lambda item: _number(item[1]))
+            if name in asked
+        ),
         questions=tuple(questions),
         digest=files.digest,
         warnings=_warnings(SUBSETS[subset]),

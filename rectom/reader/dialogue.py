@@ -144,11 +144,11 @@ class DialogueReader(StoryReader):
             return fields_of("dialogue", VERSION, step, self.rules)
         asked = self._asker.fields("observe_states" if step == "observe" else step)
         own: dict[str, dict[str, object]] = {
-            "abstract": {"window": self._window or _LONGEST, "silences": VERSION},
+            "abstract": {"window": self._window or _LONGEST},
             "reduce": {"beliefs": "may stay"},
             "observe": {"rules": {"waiting": str(self.rules.waiting)}},
         }
-        return {**asked, **own.get(step, {})}
+        return {**asked, "by rule": VERSION, **own.get(step, {})}
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         """Line 3. Of each name in the question a model says whether it tells of a mind: asked for a list, a small model

@@ -92,6 +92,10 @@ class StoryReader(ModelReader):
     def __init__(self, asker: Asker, rules: Rules = STORY_RULES, **options: Any) -> None:
         super().__init__(asker, rules, **options)
 
+    def fields(self, step: str) -> dict[str, object]:
+        """What a step by model depends on, and the version of what is by rule in it."""
+        return {**super().fields(step), "by rule": VERSION}
+
     async def _abstract(self, lines: Sequence[str], asked: Sequence[str]) -> list[Event]:
         words = self._words(lines)
         return await self._asker.ask(
