@@ -106,14 +106,13 @@ def benchmark_of(settings: Settings, shared: Shared | None) -> Benchmark:
 def load_benchmark(settings: Settings) -> Benchmark:
     """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
-    # The same stories are drawn in whatever dress they come.
+    # Before the cut, since all questions about a story say whom it is about.
+    benchmark = in_view(permute(benchmark, settings.permuted, settings.seed))
     if settings.stories:
         if settings.stories > len(benchmark.stories):
             told = f"{settings.benchmark}/{settings.subset} has {len(benchmark.stories)} stories"
             raise SettingsError(f"--stories {settings.stories}: {told}; give fewer, or leave it out")
         benchmark = benchmark.drawn(settings.stories, settings.seed)
-    # Before the cut, since all questions about a story say whom it is about.
-    benchmark = in_view(permute(benchmark, settings.permuted, settings.seed))
     return benchmark.first(settings.limit) if settings.limit else benchmark
 
 
@@ -286,7 +285,7 @@ def _finish(
     spent = {"money": money.to_json(), "steps": {name: step.to_json() for name, step in steps.items()}}
     folder.write_manifest({**manifest, "state": "finished", "ended": _now(), "summary": line, **spent})
     failures = [Failure(**trace.failure) for trace in traces if trace.failure]
-    warnings, beside = runs[0].benchmark.warnings, _unpermuted(settings, manifest["settings"])
+    warnings, beside = runs[0].benchmark.warnings, _unpermuted(settings, manifest["settings"], runs[0].benchmark)
     return Evaluated(line, outcomes, cost, money, failures, folder.report, measures, warnings, beside)
 
 
@@ -306,15 +305,15 @@ def _official(outcomes: Sequence[Outcome], benchmark: Benchmark) -> list[Measure
     return [] if benchmark.scoring == "accuracy" else official(outcomes, benchmark.scoring)
 
 
-def _unpermuted(settings: Settings, described: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _unpermuted(settings: Settings, described: Mapping[str, Any], benchmark: Benchmark) -> Mapping[str, Any] | None:
     """The line of a finished run that differs from this one in nothing but the permutation."""
     if not settings.permuted:
         return None
     subset = replace(settings, permuted=()).named_subset
-    wanted = {**described, "benchmark": f"{settings.benchmark}/{subset}"}
+    wanted = {**described, "benchmark": f"{settings.benchmark}/{subset}", "data": benchmark.plain}
     for file in sorted(settings.runs.glob(f"{settings.benchmark}-{subset}.*/manifest.json")):
         manifest = RunFolder(file.parent).before() or {}
-        if manifest.get("settings", {}) | {"data": wanted["data"]} == wanted and manifest.get("summary"):
+        if manifest.get("settings") == wanted and manifest.get("summary"):
             summary: Mapping[str, Any] = manifest["summary"]
             return summary
     return None

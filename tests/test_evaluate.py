@@ -223,6 +223,16 @@ def test_the_same_stories_are_drawn_in_whatever_dress_they_come() -> None:
     assert len({story.id.partition("+")[0] for stories in drawn for story in stories}) == 10
 
 
+def test_a_permuted_run_is_set_beside_the_plain_one_over_the_same_file(tmp_path: Path, data: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = write_stories(tmp_path / "other", replace(SMALL, stories=1))
+    permuted = {"model": "rules", "permuted": ("names",), "seed": 7}
+    Lab(tmp_path, other).run(model="rules")
+    assert Lab(tmp_path, data).run(**permuted).unpermuted is None
+    plain = Lab(tmp_path, data).run(model="rules")
+    assert Lab(tmp_path, data).run(**permuted).unpermuted == plain.line
+
+
 def test_stories_are_drawn_by_seed_and_the_run_says_so(tmp_path: Path, data: Path) -> None:
     with serving(FakeOpenAI()) as server:
         lab = Lab(tmp_path, data, server)

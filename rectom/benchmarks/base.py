@@ -16,9 +16,10 @@ class Benchmark:
     """Stories with their questions.
 
     `name` and `subset` are those of the command line (`hitom`, `400`). `note` are the assumptions that every
-    prompt carries. `digest` is that of the file's bytes. `warnings` are things a user should know about the data.
-    `task` names the kind of text (see `rectom.task`); where it is empty, no question is about a nested belief
-    that RecToM could read, and other methods answer. `scoring` is the official measure (see `rectom.results.scoring`).
+    prompt carries. `digest` is that of the file's bytes; in a permuted benchmark it is another, and `plain` is that of
+    the bytes. `warnings` are things a user should know about the data. `task` names the kind of text (see
+    `rectom.task`); where it is empty, no question is about a nested belief that RecToM could read, and other methods
+    answer. `scoring` is the official measure (see `rectom.results.scoring`).
     """
 
     name: str
@@ -27,6 +28,7 @@ class Benchmark:
     questions: tuple[Question, ...]
     note: str = ""
     digest: str = ""
+    plain: str = ""
     warnings: tuple[str, ...] = ()
     task: str = "hitom"
     scoring: str = "accuracy"
@@ -58,10 +60,16 @@ class Benchmark:
     def drawn(self, count: int, seed: int) -> Benchmark:
         """The benchmark cut to `count` stories drawn at random, with all their questions.
 
-        With the same seed, the stories of a smaller sample are among those of a larger one.
+        With the same seed, the stories of a smaller sample are among those of a larger one, and those of a permuted
+        benchmark are the same as those of the plain one.
         """
         told = {q.story_id for q in self.questions}
-        chosen = sorted(told, key=lambda story: sha256(f"{seed} {story}".encode()).digest())[:count]
+        mark = self.subset.removeprefix(self.subset.partition("+")[0])
+
+        def drawn(story: str) -> bytes:
+            return sha256(f"{seed} {story.removesuffix(mark)}".encode()).digest()
+
+        chosen = sorted(told, key=drawn)[:count]
         return self._cut([q for q in self.questions if q.story_id in chosen])
 
     def _cut(self, chosen: Sequence[Question]) -> Benchmark:

@@ -124,6 +124,7 @@ def permute(benchmark: Benchmark, what: Collection[str], seed: int) -> Benchmark
         stories=tuple(stories),
         questions=tuple(questions),
         digest=digest_of(orjson.dumps(content)),
+        plain=benchmark.digest,
     )
 
 
