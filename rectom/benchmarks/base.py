@@ -28,10 +28,10 @@ class Benchmark:
     questions: tuple[Question, ...]
     note: str = ""
     digest: str = ""
-    plain: str = ""
     warnings: tuple[str, ...] = ()
     task: str = "hitom"
     scoring: str = "accuracy"
+    plain: str = ""
 
     def __post_init__(self) -> None:
         doubled = [name for name, times in Counter(q.id for q in self.questions).items() if times > 1]
