@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import file_digest
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from flows.home import home
@@ -29,9 +30,52 @@ _MARK: Final = 16
 _PATIENCE: Final = 10.0
 
 
+class Server:
+    """The process that serves a file, and the log of what it says."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self._process = process
+        self._log = log
+        self._root = ""
+        self._asked = Lock()
+
+    def address(self) -> str:
+        """The address of its endpoint, once the weights are loaded, which may take half a minute.
+
+        Raises SettingsError if it ends before.
+        """
+        with self._asked:
+            self._root = self._root or self._told()
+        return f"{self._root}/v1"
+
+    def outlasted(self) -> SettingsError:
+        """Wait until it ends, which it does not do by itself; gives the error to raise."""
+        return SettingsError(f"the server of the model ended (exit status {self._process.wait()}); see {self._log}")
+
+    def end(self) -> None:
+        """End it, by force if it takes long."""
+        self._process.terminate()
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def _told(self) -> str:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            word, _, address = line.strip().partition(" ")
+            if word == READY:
+                return address
+        status = self._process.wait()
+        raise SettingsError(f"the model cannot be served (exit status {status}); see {self._log}")
+
+
 @contextmanager
-def served(serving: Serving) -> Iterator[str]:
-    """Serve a file; gives the address of its endpoint. Raises SettingsError if it cannot be served."""
+def started(serving: Serving) -> Iterator[Server]:
+    """Start the server of a file, and end it. Raises SettingsError if the file cannot be served."""
     check(serving.file)
     log = home() / "local" / f"{serving.file.stem}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -45,10 +89,11 @@ def served(serving: Serving) -> Iterator[str]:
             env=_environment(),
             start_new_session=True,  # an interrupt of ours is not one of the server's
         )
+    server = Server(process, log)
     try:
-        yield f"{_address(process, log)}/v1"
+        yield server
     finally:
-        _end(process)
+        server.end()
 
 
 def folder() -> Path:
@@ -100,24 +145,3 @@ def revision(file: Path) -> str:
 def _environment() -> dict[str, str]:
     # Threads that spin while they wait for one another bring a machine that has other work, too, to a standstill.
     return {"GOMP_SPINCOUNT": "10000", **without_keys(os.environ), PARENT: str(os.getpid())}
-
-
-def _address(process: subprocess.Popen[str], log: Path) -> str:
-    """The address that the server tells when it is ready."""
-    assert process.stdout
-    for line in process.stdout:
-        word, _, address = line.strip().partition(" ")
-        if word == READY:
-            return address
-    raise SettingsError(f"the model cannot be served (exit status {process.wait()}); see {log}")
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    try:
-        process.wait(_PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout:
-        process.stdout.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from cache import Store, digest
-from flows.local import served
+from flows.local import started
 from flows.replies import StoredReplies
 from flows.serving import Serving
 from flows.settings import BATCH, BATCH_FILE, EITHER, LIVE, MODEL, OFF, RULES, Endpoint, Settings
@@ -48,9 +49,11 @@ async def open_client(
         return
     with _told_if_missing(settings.endpoint.local) as missing:
         offline = offline or missing
-        with _served(settings, shared, offline=offline) as addressed:
-            async with _opened(addressed, store, offline, shared) as client:
-                yield client
+        async with (
+            _served(settings, shared, offline=offline) as addressed,
+            _opened(addressed, store, offline, shared) as client,
+        ):
+            yield client
 
 
 @contextmanager
@@ -67,14 +70,16 @@ def _told_if_missing(serving: Serving | None) -> Iterator[bool]:
         raise SettingsError(f"{what}: rectom models get {name}") from None
 
 
-@contextmanager
-def _served(settings: Settings, shared: Shared | None, *, offline: bool) -> Iterator[Settings]:
+@asynccontextmanager
+async def _served(settings: Settings, shared: Shared | None, *, offline: bool) -> AsyncIterator[Settings]:
     """The settings with an address to ask at: where the model comes from a file, that of a server which is started."""
     serving = settings.endpoint.local
     if serving is None or offline:
         yield settings
         return
-    with nullcontext(shared.served(serving)) if shared else served(serving) as address:
+    with nullcontext(shared.server(serving)) if shared else started(serving) as server:
+        # Weights take long to load, and who interrupts the program in the meantime is heard.
+        address = await asyncio.to_thread(server.address)
         yield replace(settings, endpoint=replace(settings.endpoint, base_url=address))
 
 

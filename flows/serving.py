@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,17 +82,19 @@ def main(arguments: list[str]) -> None:
     params.n_ctx, params.n_parallel, params.kv_unified = serving.context * serving.slots, serving.slots, False
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.n_threads_http, params.hostnames, params.port = serving.slots + 2, [HOST], serving.port
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     server = xllamacpp.Server(params)
     print(READY, server.listening_address, flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    _while_wanted()
+    threading.Event().wait()
 
 
-def _while_wanted() -> None:
-    """Wait for as long as the process lives that the server is for."""
+def _end_with_parent() -> None:
+    """End this process when that is gone which the server is for, also while the weights are being loaded."""
     parent = int(os.environ.get(PARENT, "0"))
     while not parent or os.getppid() == parent:
-        threading.Event().wait(1.0)
+        time.sleep(1.0)
+    os._exit(0)
 
 
 if __name__ == "__main__":

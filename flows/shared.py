@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cache import Store
-from flows.local import served
+from flows.local import Server, started
 from flows.purse import Purse
 from flows.serving import Serving
 from flows.settings import LIVE, Endpoint
@@ -38,8 +38,8 @@ class Shared:
     benchmarks: dict[tuple[object, ...], Benchmark] = field(default_factory=dict)
     _limits: dict[tuple[str, bool], Limits] = field(default_factory=dict)
     _transports: dict[object, Lent] = field(default_factory=dict)
-    _servers: ExitStack = field(default_factory=ExitStack)
-    _addresses: dict[Serving, str] = field(default_factory=dict)
+    _servers: dict[Serving, Server] = field(default_factory=dict)
+    _started: ExitStack = field(default_factory=ExitStack)
 
     def limits(self, endpoint: Endpoint) -> Limits:
         """The gate of an endpoint."""
@@ -53,15 +53,15 @@ class Shared:
         place = (endpoint.transport, *_gate(endpoint), endpoint.api_key, endpoint.folder)
         return made and self._transports.setdefault(place, Lent(made))
 
-    def served(self, serving: Serving) -> str:
-        """The address of a model from a file, whose server is started for the first run that asks for it."""
-        if serving not in self._addresses:
-            self._addresses[serving] = self._servers.enter_context(served(serving))
-        return self._addresses[serving]
+    def server(self, serving: Serving) -> Server:
+        """The server of a model from a file, which is started for the first run that asks for it."""
+        if serving not in self._servers:
+            self._servers[serving] = self._started.enter_context(started(serving))
+        return self._servers[serving]
 
     def close(self) -> None:
         """End the servers that were started."""
-        self._servers.close()
+        self._started.close()
 
 
 @contextmanager

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from flows.local import revision, served
+from flows.local import revision, started
 from flows.serving import Serving
 from rectom.errors import SettingsError
 from tests.laboratory import Ended, execute, finish, spawn
 
 #: What stands in for the library: a scripted model in a thread, at the address that it is told.
 LIBRARY = """
-import asyncio, threading
+import asyncio, os, threading, time
 from types import SimpleNamespace
 from tests.fake_openai import FakeOpenAI
 
@@ -32,6 +32,10 @@ class Server:
     def __init__(self, params):
         if "broken" in params.model.path:
             raise RuntimeError("no weights")
+        if "slow" in params.model.path:
+            time.sleep(60)
+        if "short" in params.model.path:
+            threading.Timer(1.0, os._exit, [9]).start()
         self.fake, loop = FakeOpenAI(any_model=True, port=params.port), asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
         asyncio.run_coroutine_threadsafe(self.fake.__aenter__(), loop).result()
@@ -60,7 +64,8 @@ def answers(address: str) -> bool:
 
 
 def test_a_file_is_served_while_it_is_needed(weights: Path) -> None:
-    with served(Serving(weights)) as address:
+    with started(Serving(weights)) as server:
+        address = server.address()
         assert answers(address)
     assert not answers(address)
 
@@ -69,10 +74,28 @@ def test_what_cannot_be_served_points_to_the_log(weights: Path, tmp_path: Path) 
     broken = weights.rename(weights.with_name("broken.gguf"))
     with (
         pytest.raises(SettingsError, match=r"cannot be served \(exit status 1\); see .*broken\.log"),
-        served(Serving(broken)),
+        started(Serving(broken)) as server,
     ):
-        pass
+        server.address()
     assert "no weights" in (tmp_path / "home" / "local" / "broken.log").read_text()
+
+
+def test_a_server_that_ends_is_told(weights: Path, tmp_path: Path) -> None:
+    ours = {"PYTHONPATH": os.environ["PYTHONPATH"], "RECTOM_HOME": str(tmp_path / "home")}
+    ended = finish(spawn("serve", weights.rename(weights.with_name("short.gguf")), "--port", 0, **ours))
+    assert ended.status == 1
+    assert "rectom: the server of the model ended (exit status 9); see " in ended.err
+
+
+def test_a_run_can_be_ended_while_its_model_is_being_loaded(weights: Path, tmp_path: Path) -> None:
+    ours = {"PYTHONPATH": os.environ["PYTHONPATH"], "RECTOM_HOME": str(tmp_path / "home")}
+    model = f"local:{weights.rename(weights.with_name('slow.gguf'))}"
+    process = spawn("run", "fresh", "--model", model, "--plain", "--runs", tmp_path / "runs", **ours)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "home" / "local" / "slow.log").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert finish(process).status == 130
 
 
 def test_the_revision_is_that_of_the_content(weights: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from flows.local import revision, served
+from flows.local import revision, started
 from flows.serving import Serving
 
 
@@ -27,7 +27,8 @@ def command(file: Path, slots: int, ctx: int, port: int, threads: int | None) ->
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     serving = Serving(file, slots, ctx, port, threads or 0)
-    with served(serving) as address:
+    with started(serving) as server:
+        address = server.address()
         model = f"--model {serving.name} --model-revision {revision(file)}"
         click.echo(f"{serving.name} is served at {address}; to use it: {model} --base-url {address}")
-        signal.pause()
+        raise server.outlasted()
