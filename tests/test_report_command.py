@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,7 +13,7 @@ from unittest import mock
 import pytest
 
 from flows.cli import COMMANDS
-from tests.laboratory import Ended, Lab, call, serving, undrawn, write_stories
+from tests.laboratory import Ended, Lab, call, command, environment, serving, undrawn, write_stories
 from tests.reported import cell, failed, outcome, write, write_sweep
 from tests.test_whole import full_disk, held
 
@@ -131,6 +133,15 @@ def test_a_form_is_printed_and_writes_nothing_unless_asked(runs: Path, tmp_path:
     assert json.loads(done.out.splitlines()[0])["table"] == "table1"
     assert done.errors == [str(tmp_path / "out" / "index.html")]
     assert 'href="../runs/ours/report.html"' in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_report_is_written_although_nobody_reads_it_to_the_end(runs: Path, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    given = command("report", "night", "--no-figures", "--out", tmp_path / "out", "--runs", runs)
+    with os.fdopen(writing) as closed:
+        assert subprocess.run(given, stdout=closed, env=environment(), check=False).returncode == 1
+    assert (tmp_path / "out" / "index.html").is_file()
 
 
 def test_the_baseline_can_be_chosen(runs: Path) -> None:

@@ -67,12 +67,13 @@ def command(
         check(arranged, against)
     folder = out or _folder(names, place)
     report = PaperReport.of(", ".join(names), arranged, folder, against=against, beside_paper=beside_paper)
+    if out or not form:  # before anything is shown: whoever reads it may stop, as head does
+        write(arranged, report, folder, figures=not no_figures)
     if form:
         click.echo(_FORMS[form](report.sheets), nl=False)
     else:
         _print(report, Console(highlight=False, markup=False))
     if out or not form:
-        write(arranged, report, folder, figures=not no_figures)
         click.echo(folder / "index.html", err=bool(form))
 
 
