@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,11 @@ _SETTINGS: dict[str, object] = {
 
 
 def absolute(folder: Path) -> Path:
-    """``folder`` as diskcache will see it, with ``~`` and variables put in."""
-    return Path(os.path.expandvars(folder)).expanduser().absolute()
+    """``folder`` as diskcache will see it, with ``~`` and variables put in; ``~nobody`` is a name like any other."""
+    path = Path(os.path.expandvars(folder))
+    with suppress(RuntimeError):
+        path = path.expanduser()
+    return path.absolute()
 
 
 def open_database(folder: Path) -> Any:

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ValidationError
 from flows.settings import BATCH_FILE
 from rectom import whole
 from rectom.errors import DataError, SettingsError
+from rectom.llm.address import Address
 
 FILE: Final = "command.json"
 
@@ -55,6 +56,8 @@ class CommandLine:
     def given(cls, name: str, arguments: Iterable[str]) -> CommandLine:
         """A command as if it were given here and now, without passwords in its addresses."""
         said = {name: _bare(os.environ[name]) for name in get_args(_Variable) if name in os.environ}
+        if "OPENAI_BASE_URL" in said and not _is_address(said["OPENAI_BASE_URL"]):
+            del said["OPENAI_BASE_URL"]  # what nobody can ask at may hold anything
         return cls(name, tuple(map(_bare, arguments)), Path.cwd(), said)
 
     def keep(self, run: Path) -> None:
@@ -145,6 +148,13 @@ def _placed(value: object) -> str:
         return str(value.absolute())
     kind, sign, folder = str(value).partition(":")
     return f"{kind}:{Path(folder).absolute()}" if sign and kind == BATCH_FILE else str(value)
+
+
+def _is_address(word: str) -> bool:
+    try:
+        return bool(Address.parse(word))
+    except SettingsError:
+        return False
 
 
 def _bare(word: str) -> str:

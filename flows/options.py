@@ -19,6 +19,7 @@ from flows.settings import BATCH, BATCH_FILE, LIVE, MODEL, OFF, ON, PERMUTABLE, 
 from flows.tolerance import Tolerance
 from rectom.benchmarks.registry import adapter
 from rectom.errors import SettingsError
+from rectom.llm.address import Address
 from rectom.llm.budget import Budget
 from rectom.llm.catalogue import DeclaredLimits, DeclaredSampling, Provider, catalogue, read_prices
 from rectom.llm.request import Sampling
@@ -34,6 +35,17 @@ class Finite(click.FloatRange):
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is no number that can be used.", param, ctx)
+        return number
+
+
+class Count(click.IntRange):
+    """A whole number of at least something, which the store can hold."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the number."""
+        number: int = super().convert(value, param, ctx)
+        if number >= 2**63:
+            self.fail(f"{value} is too large.", param, ctx)
         return number
 
 
@@ -72,19 +84,15 @@ _READING = (
     click.option("--temperature", type=Finite(0), help="0 for a model that is not declared."),
     click.option("--default-sampling", is_flag=True, help="Send no temperature: the server's own sampling."),
     click.option("--top-p", type=Finite(0, 1, min_open=True)),
-    click.option("--top-k", type=click.IntRange(1)),
-    click.option("--max-tokens", type=click.IntRange(1), help="Most tokens a reply may have."),
-    click.option(
-        "--repairs", type=click.IntRange(0), default=2, show_default=True, help="Times a bad reply is asked again."
-    ),
-    click.option("--concurrency", type=click.IntRange(1), help="Most requests in flight; 64 unless declared."),
-    click.option("--per-second", type=click.IntRange(1), help="Most requests a second."),
-    click.option("--per-minute", type=click.IntRange(1), help="Most requests a minute."),
-    click.option("--tokens-per-minute", type=click.IntRange(1), help="Most tokens a minute."),
+    click.option("--top-k", type=Count(1)),
+    click.option("--max-tokens", type=Count(1), help="Most tokens a reply may have."),
+    click.option("--repairs", type=Count(0), default=2, show_default=True, help="Times a bad reply is asked again."),
+    click.option("--concurrency", type=Count(1), help="Most requests in flight; 64 unless declared."),
+    click.option("--per-second", type=Count(1), help="Most requests a second."),
+    click.option("--per-minute", type=Count(1), help="Most requests a minute."),
+    click.option("--tokens-per-minute", type=Count(1), help="Most tokens a minute."),
     click.option("--timeout", type=Finite(0.1), default=600.0, show_default=True, help="Seconds a request may take."),
-    click.option(
-        "--attempts", type=click.IntRange(1), default=6, show_default=True, help="Times a failing request is tried."
-    ),
+    click.option("--attempts", type=Count(1), default=6, show_default=True, help="Times a failing request is tried."),
     click.option(
         "--structured",
         type=click.Choice(["auto", "json_schema", "json_object", "text"]),
@@ -99,8 +107,8 @@ _READING = (
         metavar="live|batch|batch-file DIR",
         help="How requests travel: as they come, over the Batch API, or through files.",
     ),
-    click.option("--max-calls", type=click.IntRange(0), help="Stop when so many requests were sent."),
-    click.option("--max-tokens-total", type=click.IntRange(0), help="Stop when so many tokens were used."),
+    click.option("--max-calls", type=Count(0), help="Stop when so many requests were sent."),
+    click.option("--max-tokens-total", type=Count(0), help="Stop when so many tokens were used."),
     click.option("--max-cost", type=Finite(0), help="Stop when so much money was spent."),
     click.option("--prices", type=click.Path(path_type=Path), help="A TOML file of prices."),
     click.option(
@@ -128,18 +136,12 @@ _RUNNING = (
         type=click.Choice(PERMUTABLE),
         help="Exchange the order of options, names or containers; repeatable.",
     ),
-    click.option(
-        "--stories", type=click.IntRange(1), help="Only N stories, drawn at random, with all their questions."
-    ),
-    click.option(
-        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of what --permute and --stories draw."
-    ),
-    click.option("--limit", type=click.IntRange(1), help="Only the first N questions."),
-    click.option("--shard", type=click.IntRange(1), help="Stories a shard; chosen by their number by default."),
-    click.option("--samples", type=click.IntRange(1), default=1, show_default=True, help="Answers to each question."),
-    click.option(
-        "--draw", type=click.IntRange(0), default=0, show_default=True, help="Another number draws other replies."
-    ),
+    click.option("--stories", type=Count(1), help="Only N stories, drawn at random, with all their questions."),
+    click.option("--seed", type=Count(0), default=0, show_default=True, help="Of what --permute and --stories draw."),
+    click.option("--limit", type=Count(1), help="Only the first N questions."),
+    click.option("--shard", type=Count(1), help="Stories a shard; chosen by their number by default."),
+    click.option("--samples", type=Count(1), default=1, show_default=True, help="Answers to each question."),
+    click.option("--draw", type=Count(0), default=0, show_default=True, help="Another number draws other replies."),
     click.option("--retry-failed", is_flag=True, help="Ask again what failed, and only that."),
     click.option("--max-failures", metavar="N|N%", help="Stop when more questions than that failed."),
     click.option("--force", "forced", multiple=True, type=click.Choice(list(STAGES)), help="Compute a stage again."),
@@ -214,6 +216,8 @@ def settings_from(options: dict[str, Any]) -> Settings:
 
 def _provider(model: str) -> Provider:
     """The declared model of a name; one that is served from a file, or that only the server knows, is sampled at 0."""
+    if not model.strip():
+        raise click.UsageError("--model: give a name, or `rules` for no model at all")
     if model.startswith(LOCAL):
         name = Serving(file_of(model)).name
         return Provider(
@@ -246,8 +250,11 @@ def _sampling(options: dict[str, Any], provider: Provider) -> Sampling:
 def _endpoint(options: dict[str, Any], provider: Provider) -> Endpoint:
     limits = provider.limits
     transport, folder = _transport(options["transport"])
+    address = provider.address(options["base_url"])
+    if options["base_url"] or (address and options["model"] != RULES):
+        Address.parse(address)  # before it is kept anywhere: it may hold a password
     return Endpoint(
-        provider.address(options["base_url"]),
+        address,
         provider.api_key(),
         options["concurrency"] or limits.concurrency or 64,
         options["per_second"] or limits.per_second,
@@ -294,6 +301,6 @@ def _pair(text: str) -> tuple[str, str]:
 def _window(text: str) -> int | None:
     if text == "story":
         return None
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or not 0 < int(text) < 2**63:
         raise click.UsageError(f"--window {text}: give `story` or a number of lines")
     return int(text)

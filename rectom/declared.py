@@ -28,7 +28,7 @@ def parse(text: str, where: str) -> Mapping[str, Any]:
     """TOML from `where`. Raises SettingsError if it is none."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, tables within tables
         raise SettingsError(f"{where} is not TOML: {error}") from None
 
 

@@ -44,6 +44,11 @@ def test_the_working_folder_goes_before_the_user_and_both_before_ours(tmp_path: 
         ('[models.x]\nname = "x"\nstructured = "yes"\n', "models.x.structured"),
         ('[models.x]\nname = "x"\nlimits = { concurrency = 0 }\n', "models.x.limits.concurrency"),
         ('[models.x]\nname = "x"\nprices = { input = 1, output = 1 }\n', "models.x.prices.date: Field required"),
+        ('[models.x]\nname = "x"\nsampling = { temperature = inf }\n', "models.x.sampling.temperature"),
+        ('[models.x]\nname = "x"\nsampling = { seed = 9223372036854775808 }\n', "models.x.sampling.seed"),
+        ('[models.x]\nname = "x"\nsampling = { extra = { a = nan } }\n', "models.x.sampling.extra.*sent as JSON"),
+        ('[models.x]\nname = "x"\nsampling = { extra = { a = 2024-01-01 } }\n', "sampling.extra.*sent as JSON"),
+        ('[models.x]\nname = "x"\nsampling = { extra = { a = 99999999999999999999 } }\n', "extra.*sent as JSON"),
         ('[modls.x]\nname = "x"\n', "modls: Extra inputs"),
     ],
 )

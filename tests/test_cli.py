@@ -99,7 +99,15 @@ def test_the_version_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["dance"], "No such command 'dance'"), (["run", "--dance"], "No such option"), (["show"], "Missing argument")],
+    [
+        (["dance"], "No such command 'dance'"),
+        (["run", "--dance"], "No such option"),
+        (["show"], "Missing argument"),
+        (["run", "--model", ""], "--model: give a name, or `rules` for no model at all"),
+        (["run", "--model", "m", "--top-k", str(2**63)], "is too large"),
+        (["run", "--window", "²"], "--window ²: give `story` or a number of lines"),
+        (["models", "check", ""], "give the NAME of a model"),
+    ],
 )
 def test_a_wrong_command_line_is_exit_status_two(arguments: list[str], words: str) -> None:
     ended = call(*arguments)
@@ -203,6 +211,15 @@ def test_a_window_that_makes_no_sense_is_a_wrong_command_line(lab: Lab) -> None:
     assert [line for line in ended.errors if line.startswith("Error: ")] == [
         "Error: --window some: give `story` or a number of lines"
     ]
+
+
+@pytest.mark.parametrize("url", ["me:planted@host:8000/v1", "http://host:8000/v1 planted", " https://me:planted@host"])
+def test_an_address_that_is_none_is_refused_and_kept_nowhere(lab: Lab, url: str) -> None:
+    for ended in (call(*plain(lab, base_url=url)), call(*plain(lab, base_url=None), OPENAI_BASE_URL=url)):
+        assert ended.status == 1
+        assert ended.errors[0].startswith("rectom: the base URL must look like http://host:port/v1")
+        assert "planted" not in ended.err
+    assert not [file for file in lab.folder.rglob("*") if file.is_file() and b"planted" in file.read_bytes()]
 
 
 def test_a_wrong_key_is_said_without_the_key(lab: Lab) -> None:

@@ -85,6 +85,12 @@ def test_a_secret_in_an_address_is_not_kept(here: Path, given: str, kept: str, m
     assert "planted" not in str(command)
 
 
+def test_an_address_at_which_nobody_can_ask_is_not_kept(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for given in (" https://me:planted@host/v1", "me:planted@host:8000/v1", "http://host:8000/v1 planted"):
+        monkeypatch.setenv("OPENAI_BASE_URL", given)
+        assert line("hitom/cotp").environment == {}
+
+
 def test_it_comes_back_from_a_folder_and_only_its_owner_may_read_it(here: Path) -> None:
     kept = line("hitom/cotp", "--model", "m")
     kept.keep(here)

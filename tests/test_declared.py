@@ -43,6 +43,12 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path, data: bytes | None, fau
     assert str(refused.value) == f"cannot read {file}: {fault}"
 
 
+@pytest.mark.parametrize("text", [f"a = {'[' * 2000}{']' * 2000}", f"a = {'9' * 5000}"])
+def test_toml_that_python_cannot_hold_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"^here is not TOML: "):
+        parse(text, "here")
+
+
 def test_what_is_no_toml_names_its_place() -> None:
     with pytest.raises(SettingsError, match=r"^here is not TOML: .*line 2"):
         parse("a = 1\nb\nc = 2", "here")

@@ -74,6 +74,8 @@ def get(name: str, folder: Path | None) -> None:
 @click.option("--base-url", default="", help="The server's address [that of the model, OPENAI_BASE_URL].")
 def check(name: str, base_url: str) -> int:
     """Ask the endpoint of NAME one question, and say what it supports."""
+    if not name.strip():
+        raise click.UsageError("give the NAME of a model")
     provider = catalogue().get(name) or Provider(name=name)
     address = provider.address(base_url)
     if not address:

@@ -26,6 +26,7 @@ Other tables are weights to download, for models that are served on this machine
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -34,7 +35,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from rectom.declared import parse, read_toml, validate
 from rectom.errors import SettingsError
@@ -54,12 +56,22 @@ class _Strict(BaseModel):
 class DeclaredSampling(_Strict):
     """How replies are drawn; what is left out is left to the server. `extra` goes into the request as it is."""
 
-    temperature: float | None = Field(default=None, ge=0)
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(default=None, gt=0, le=1)
     top_k: int | None = Field(default=None, ge=1)
     max_tokens: int | None = Field(default=None, ge=1)
-    seed: int | None = None
+    seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     extra: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("extra")
+    @classmethod
+    def _sendable(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        try:
+            json.dumps(extra, allow_nan=False)
+            orjson.dumps(extra)  # no numbers of more than 64 bits either
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"it cannot be sent as JSON ({error})") from None
+        return extra
 
     def sampling(self) -> Sampling:
         """As the client takes it."""
