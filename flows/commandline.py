@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,8 +30,8 @@ FILE: Final = "command.json"
 #: What a command reads of the environment, besides keys.
 _Variable: TypeAlias = Literal["OPENAI_BASE_URL", "RECTOM_CACHE", "RECTOM_DATA", "RECTOM_HOME"]
 
-#: Options that say how a command talks, and not what it does.
-_ASIDE: Final = frozenset({"as_json"})
+#: Options that say how a command talks, or what it is to do anew this once.
+_ASIDE: Final = frozenset({"as_json", "retry_failed", "forced"})
 
 #: An address with what may be secret in it: user and password, query, fragment.
 _ADDRESS: Final = re.compile(r"\A(https?://)(?:.*@)?([^?#]*).*\Z", re.DOTALL | re.IGNORECASE)
@@ -47,10 +47,10 @@ class CommandLine:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, context: click.Context) -> CommandLine:
-        """The command that is being run."""
+    def of(cls, context: click.Context, *, whole: bool = False) -> CommandLine:
+        """The command that is being run; with what holds for this once alone only if it is to be `whole`."""
         assert context.command.name
-        return cls.given(context.command.name, _arguments(context))
+        return cls.given(context.command.name, _arguments(context, frozenset() if whole else _ASIDE))
 
     @classmethod
     def given(cls, name: str, arguments: Iterable[str]) -> CommandLine:
@@ -126,11 +126,11 @@ class _Kept(BaseModel):
     environment: dict[_Variable, str]
 
 
-def _arguments(context: click.Context) -> Iterator[str]:
+def _arguments(context: click.Context, aside: Collection[str]) -> Iterator[str]:
     """The parameters that the command line gave, as words."""
     for parameter in context.command.get_params(context):
         name = parameter.name or ""
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and name not in _ASIDE:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and name not in aside:
             yield from _words(parameter, context.params[name])
 
 

@@ -73,5 +73,4 @@ def _placed(name: str, arguments: Sequence[str]) -> tuple[str, ...]:
     command = rectom.get_command(root, name)
     assert command
     with command.make_context(name, [*arguments], root) as context:
-        told = ("--json",) if context.params["as_json"] else ()
-        return (*CommandLine.of(context).arguments, *told)
+        return CommandLine.of(context, whole=True).arguments
