@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 from unittest import mock
 
@@ -95,6 +96,25 @@ def test_more_orders_than_fit_are_shown_one_part_below_the_other(tmp_path: Path)
     assert heads[0] == ["Model", "Method", "0th", "1st", "2nd", "3rd", "4th", "5th"]
     assert heads[1] == ["Model", "Method", "6th", "7th", "8th", "Overall"]
     assert max(len(line) for line in lines if not line.startswith(("Table", "/"))) <= 80
+
+
+@pytest.mark.parametrize(("columns", "tables"), [(80, 2), (90, 2), (200, 1)])
+def test_names_are_read_however_narrow_the_terminal_is(tmp_path: Path, columns: int, tables: int) -> None:
+    kinds = {
+        "bigtom/400": ("forward_belief_true", "forward_belief_false"),
+        "fantom/324": ("/accessible", "/inaccessible"),
+    }
+    for (name, ends), method in product(kinds.items(), ("cot", "rectom")):
+        answers = [outcome(n, n % 3 > 0, 2, group=ends[n % 2]) for n in range(40)]
+        write(tmp_path, f"{name[:6]}-{method}", answers, method=method, model="qwen2.5-coder-1.5b", benchmark=name)
+    done = report(tmp_path, *(path.name for path in tmp_path.iterdir()), columns=columns)
+    beliefs = done.out.partition("Table 5")[2].partition("\n\n")[0].splitlines()
+    heads = [line.split() for line in beliefs if line.startswith("Model")]
+    assert heads == [["Model", "Method", *["True", "belief", "False", "belief", "Overall"] * (3 - tables)]] * tables
+    assert sum(line.startswith("qwen2.5-coder-1.5b  CoT  ") for line in beliefs) == tables
+    assert any(
+        line.split()[:5] == ["Benchmark", "Model", "Method", "Against", "Difference"] for line in done.out.splitlines()
+    )
 
 
 def test_a_folder_that_is_no_sweep_is_not_taken_for_one(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -10,12 +10,15 @@ from typing import Final
 import click
 import orjson
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from rectom import whole
 from rectom.errors import SettingsError
+from rectom.printable import shown
 from rectom.results import grid, sweep
 from rectom.results.named import run_or_sweep
 from rectom.results.pairs import check
@@ -26,6 +29,10 @@ from rectom.results.writing import as_csv, latex, markdown, to_json
 #: The columns of a terminal in which every cell has room for its interval, and the most figures in one line of it.
 _ROOMY: Final = 160
 _SIDE_BY_SIDE: Final = 6
+
+#: What a name keeps where there is no room for all of it, and more columns than any table needs.
+_NAME: Final = 10
+_ANY: Final = 10_000
 
 _STYLES: Final = {Mark.BEST: "bold", Mark.SECOND: "underline", None: ""}
 
@@ -136,23 +143,53 @@ def _show(sheet: Sheet, console: Console, wide: bool) -> None:
     groups = {column.group for column in sheet.columns}
     alone = [group for group in groups if len(groups) == 1 and group not in sheet.title]
     console.print(" · ".join([sheet.title, *alone]), style="italic", soft_wrap=True)
-    for begin in range(0, len(sheet.columns), _SIDE_BY_SIDE):
-        part = slice(begin, begin + _SIDE_BY_SIDE)
-        rows = tuple(replace(row, values=row.values[part]) for row in sheet.rows)
-        console.print(_table(replace(sheet, columns=sheet.columns[part], rows=rows), len(groups) > 1, wide))
+    for part in _parts(sheet, console, wide):
+        console.print(part)
     for note in sheet.notes:
         console.print(note, soft_wrap=True)
     console.print()
 
 
-def _table(sheet: Sheet, grouped: bool, wide: bool) -> Table:
+def _parts(sheet: Sheet, console: Console, wide: bool) -> Iterator[Table | Text]:
+    """The table; where there is no room for it, one for each group of columns, with as many of them as fit."""
+    count, few = len(sheet.columns), len(sheet.columns) <= _SIDE_BY_SIDE
+    loose, dense = (_table(sheet, wide, gap) for gap in (1, 0))
+    if few and _fits(loose, sheet, console):
+        yield loose
+    elif len(sheet.spans) > 1:
+        begin = 0
+        for group, over in sheet.spans:
+            yield shown(group, "italic")
+            yield from _parts(_cut(sheet, begin, begin + over), console, wide)
+            begin += over
+    elif count == 1 or (few and _fits(dense, sheet, console)):
+        yield dense
+    else:
+        middle = count // 2 if few else _SIDE_BY_SIDE
+        for begin, end in ((0, middle), (middle, count)):
+            yield from _parts(_cut(sheet, begin, end), console, wide)
+
+
+def _cut(sheet: Sheet, begin: int, end: int) -> Sheet:
+    rows = tuple(replace(row, values=row.values[begin:end]) for row in sheet.rows)
+    return replace(sheet, columns=sheet.columns[begin:end], rows=rows)
+
+
+def _fits(table: Table, sheet: Sheet, console: Console) -> bool:
+    """Whether there is room for a table in which long names are folded."""
+    names = (max(map(cell_len, heads)) for heads in zip(*(row.heads for row in sheet.rows), strict=True))
+    folded = sum(max(0, width - _NAME) for width in names)
+    return Measurement.get(console, console.options.update(width=_ANY), table).maximum - folded <= console.width
+
+
+def _table(sheet: Sheet, wide: bool, gap: int) -> Table:
     """A table for the terminal: names are folded where there is no room, figures never are."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, gap, 0, 0))
     for name in sheet.corner:
         table.add_column(name, overflow="fold")
     before = ""
     for column in sheet.columns:
-        over = f"{column.group if column.group != before else ''}\n" if grouped else ""
+        over = f"{column.group if column.group != before else ''}\n" if len(sheet.spans) > 1 else ""
         table.add_column(f"{over}{column.name.removesuffix('-Order')}", justify="right", no_wrap=True)
         before = column.group
     for row, heads, begins in sheet.shown():
