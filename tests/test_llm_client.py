@@ -433,6 +433,13 @@ async def test_the_usage_of_a_malformed_reply_is_counted() -> None:
     assert client.stats.usage == Usage(20, 10)
 
 
+async def test_a_completion_of_another_content_type_is_taken_and_paid_once() -> None:
+    plain = replace(OK, kind="text/plain")
+    async with FaultServer(usual=plain) as server, ChatClient(server.url, None, retry=QUICK) as client:
+        assert (await client.ask(ask())).text == "echo: Who?"
+    assert (len(server.requests), client.stats.usage) == (1, Usage(10, 5))
+
+
 # --- what no retry cures
 
 
@@ -546,7 +553,7 @@ FAULTS = [
     Fault(status=400, body=f"plain {KEY}".encode(), kind="text/plain"),
     Fault(status=400, body=f'{{"error": "{"x" * 280}{KEY}"}}'.encode()),
     Fault(body=f'{{"error": {{"message": "{KEY}"}}}}'.encode()),
-    Fault(kind=f"text/{KEY}"),
+    Fault(body=b"all is well", kind=f"text/{KEY}"),
     error(400, f"response_format {KEY}"),
     *(RESET, CUT, HANG, HTML, NOT_UTF8, NO_CHOICES, WRONG_KEY, UNKNOWN_MODEL),
 ]

@@ -122,12 +122,12 @@ class Judge:
         return Again(EndpointDown(f"cannot reach {self._address}: {why}; {cure}"), crowded=True)
 
     def _answered(self, response: Response) -> Verdict:
-        kind = response.headers.get("Content-Type", "json")
-        if "json" not in kind.lower():
-            return Again(self._fault(f"it sends {self.tidy(kind)} instead of JSON"))
         parsed = parse_reply(response.body)
         if parsed.outcome is Outcome.MALFORMED:
-            return Again(self._fault(self.tidy(parsed.fault)), usage=parsed.usage)
+            # Only now: a completion was paid for, whatever it is called.
+            kind = response.headers.get("Content-Type", "json")
+            fault = parsed.fault if "json" in kind.lower() else f"it sends {kind} instead of JSON"
+            return Again(self._fault(self.tidy(fault)), usage=parsed.usage)
         return Answered(parsed, response.latency_s, spent_wait(response.headers, datetime.now(UTC)))
 
     def _passing(self, response: Response, words: str) -> Again:
