@@ -69,6 +69,7 @@ NOWHERE = "http://127.0.0.1:9"
 QUICK = Retry(attempts=3, first=0.001, cap=0.01)
 SHORT = Timeouts(connect=0.2, first_byte=0.3, between_bytes=0.4, total=5)
 SCHEMA = {"type": "object"}
+DEEP = b"[" * 1000 + b"]" * 1000
 
 
 def ask(text: str = "Who?", **fields: Any) -> ChatRequest:
@@ -377,6 +378,8 @@ async def test_a_passing_fault_is_asked_again(fault: Fault) -> None:
         (NOT_UTF8, EndpointFault, "UTF-8"),
         (ERROR_IN_200, EndpointFault, "upstream is ill"),
         (Fault(status=500, body=b"<html>", kind="text/html"), EndpointFault, "an HTML page"),
+        (Fault(status=500, body=b'{"detail": %s}' % DEEP), EndpointFault, "HTTP 500 .no words"),
+        (Fault(status=500, body=b'{"error": {"message": %s}}' % DEEP), EndpointFault, "HTTP 500 .no words"),
     ],
 )
 async def test_a_lasting_fault_has_its_name(fault: Fault, raised: type[EndpointError], words: str) -> None:

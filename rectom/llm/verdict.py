@@ -155,9 +155,16 @@ def server_words(body: bytes) -> str:
     error = _error(body)
     for words in (error.get("message"), error.get("detail"), error.get("error")):
         if words:
-            return words if isinstance(words, str) else str(words)
+            return _said(words)
     text = body.decode("utf-8", "replace").strip()
     return "an HTML page" if text.startswith("<") else text or "no words"
+
+
+def _said(words: object) -> str:
+    try:
+        return str(words)
+    except RecursionError:  # lists in lists, deeper than Python follows
+        return "no words"
 
 
 def _error(body: bytes) -> dict[str, Any]:
