@@ -188,6 +188,15 @@ async def test_a_reply_that_is_none_is_asked_again_and_not_read_again(tmp_path: 
         assert notes(tmp_path) == []
 
 
+async def test_a_reply_that_is_nested_too_deeply_fails_alone(tmp_path: Path) -> None:
+    bad = [orjson.Fragment(b"[" * 300 + b"]" * 300)]
+    async with BatchServer(answer=lambda body: bad.pop() if bad else echo(body)) as server:
+        found = await ask(server, tmp_path, range(3))
+        assert [reply.text for reply in found] == [f"echo: {n}" for n in range(3)]
+        assert server.sizes == [3, 1]
+        assert notes(tmp_path) == []
+
+
 async def test_a_row_that_keeps_failing_ends_in_an_error(tmp_path: Path) -> None:
     async with BatchServer([Plan(expired=lambda n: n == 0)] * 4) as server:
         with pytest.raises(EndpointError, match="batch_expired: too late"):

@@ -76,6 +76,21 @@ def test_results_of_every_maker_are_read(found: dict[str, Any], expected: Any) -
         assert outcome == Response(status, {}, orjson.dumps(body), 1.5)
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        b'{"response": {"status_code": 200, "body": %s}}',
+        b'{"response": {"status_code": 400, "body": null}, "error": %s}',
+        b'{"response": null, "error": {"message": %s}}',
+    ],
+)
+@pytest.mark.parametrize("depth", [260, 1000])
+def test_a_result_that_is_nested_too_deeply_is_none(result: bytes, depth: int) -> None:
+    outcome = outcome_of(orjson.loads(result % (b"[" * depth + b"]" * depth)), 0.0)
+    assert isinstance(outcome, NoResponse)
+    assert outcome.why
+
+
 @given(found=results)
 def test_no_result_is_too_odd(found: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     outcome = outcome_of(found, 0.0)

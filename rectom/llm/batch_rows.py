@@ -107,11 +107,14 @@ def outcome_at(place: Place, latency_s: float) -> Response | NoResponse:
 def outcome_of(found: Mapping[str, Any], latency_s: float) -> Response | NoResponse:
     """What a result says: a response, or why there is none."""
     status = _status(found)
-    if not status:
-        return NoResponse(_words(found.get("error")), unreachable=False)
     body = _response(found).get("body")
     said = {"error": found.get("error")} if body is None else body
-    return Response(status, {}, orjson.dumps(said), latency_s)
+    try:
+        if not status:
+            return NoResponse(_words(found.get("error")), unreachable=False)
+        return Response(status, {}, orjson.dumps(said), latency_s)
+    except (orjson.JSONEncodeError, RecursionError):  # less deep can be written than read
+        return NoResponse("its row of the batch is nested too deeply", unreachable=False)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
