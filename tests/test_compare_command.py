@@ -18,6 +18,7 @@ from rectom.llm.prices import Prices
 from rectom.results.summary import Cost
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import SMALL_QUESTIONS, Ended, Lab, call, serving, write_stories
+from tests.reported import write_sweep
 from tests.test_finished import SETTINGS, answer, write_run
 
 
@@ -142,6 +143,15 @@ def test_a_name_is_no_markup(runs: Path, tmp_path: Path) -> None:
     assert "[red]x[bold]" in compare(runs, "cot", tmp_path / "[red]x[bold]").out
 
 
+@pytest.mark.parametrize("form", [(), ("--markdown",), ("--latex",), ("--csv",), ("--json",)])
+def test_a_terminal_obeys_nothing_of_a_run(runs: Path, tmp_path: Path, form: tuple[str, ...]) -> None:
+    settings = {**SETTINGS, "rules": "\x1b]0;rules\x07", "benchmark": "toy/\x1b[2Jall"}
+    write_run(tmp_path / "a\x1b[2J", [answer(number) for number in range(10)], settings=settings)
+    done = compare(runs, "cot", tmp_path / "a\x1b[2J", "--intersect", *form)
+    assert done.status == 0
+    assert "\x1b" not in done.out + done.err
+
+
 # What it refuses.
 
 
@@ -168,7 +178,9 @@ def test_what_is_no_comparison_is_refused(runs: Path, names: list[str], said: st
     assert re.search(said, refused(compare(runs, *names)))
 
 
-def test_unfinished_and_damaged_runs_are_named(runs: Path) -> None:
+def test_sweeps_unfinished_and_damaged_runs_are_named(runs: Path) -> None:
+    write_sweep(runs, "night")
+    assert "night is a sweep: give runs of it, which" in refused(compare(runs, "cot", "night"))
     write_run(runs / "half", [answer(0)], state="interrupted")
     assert "half is not finished but interrupted" in refused(compare(runs, "cot", "half"))
     (runs / "part" / "results.jsonl").write_bytes((runs / "part" / "results.jsonl").read_bytes()[:-9])

@@ -31,7 +31,8 @@ def test_whoever_reads_a_run_back_says_that_it_has_not_ended(
     folder = write_run(tmp_path / "night", [answer(0)], state=state)
     with pytest.raises(DataError) as refused:
         read(folder)
-    assert str(refused.value) == f"{folder} is not finished but {state}: run its command to the end{then}"
+    told = f"run its command to the end{then} (rectom resume night gives it again)"
+    assert str(refused.value) == f"{folder} is not finished but {state}: {told}"
 
 
 def test_a_manifest_comes_as_it_is_and_as_it_is_checked(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ class Mark(StrEnum):
 
     WORLD = " "  #: nobody's belief: the world itself
     OBSERVED = "o"  #: saw it, from the room that he was in
-    HEARD = "h"  #: learned of the event from elsewhere, or heard a claim that did not change what he believes
+    #: Learned of the event without a room to see it from, or heard a claim that did not change what he believes.
+    HEARD = "h"
     REVISED = "!"  #: believes what he heard
     INHERITED = "."  #: observed nothing, and believes what he believed before; the event is not in his history
 

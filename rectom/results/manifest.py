@@ -24,7 +24,8 @@ def manifest(run: RunFolder, model: type[M], then: str) -> tuple[Mapping[str, An
     """
     raw = run.manifest()
     if (state := raw.get("state", "damaged")) != "finished":
-        raise DataError(f"{run.folder} is not finished but {state}: run its command to the end{then}")
+        again = f"rectom resume {run.folder.name} gives it again"
+        raise DataError(f"{run.folder} is not finished but {state}: run its command to the end{then} ({again})")
     with mending(run.folder / "manifest.json"):
         told = model.model_validate(raw)
     return raw, told

@@ -29,6 +29,8 @@ def _run_folder(name: str, place: Path) -> Path:
     for folder in (Path(name), place / name):
         if (folder / _MANIFEST).is_file():
             return folder
+        if (folder / sweep.FILE).is_file():
+            raise DataError(f"{name} is a sweep: give runs of it, which {folder / sweep.FILE} names")
     raise DataError(f"there is no run {name} in {place}; {_known(place, _MANIFEST)}")
 
 

@@ -29,7 +29,7 @@ _GAP: Final = 2
 _NARROWEST: Final = 14
 _STORY: Final = 28
 _LEGEND: Final = (
-    "o observed (from the room named)   h heard of the event   . inherited\n"
+    "o observed (from the room named)   h noticed, or heard of   . inherited\n"
     "! revised by what was heard   + came   - went   @room who is there"
 )
 _LEGEND_OF_RULES: Final = "\n✗ what the rules have instead"

@@ -66,7 +66,8 @@ function drawExchange(reply) {
   if (!messages.length && text === null) {
     return [make("p", "muted", "The prompt and the reply are not in the run's folder (calls.jsonl.gz).")];
   }
-  return [...messages,
+  const bare = "What was asked is not in the store: its replies came without (an archive made with --bare).";
+  return [...messages.length ? messages : [make("p", "muted", bare)],
     ...(reasoning === null ? [] : box("reasoning", data.texts[reasoning])),
     ...(text === null ? [make("p", "muted", "There is no reply.")] : box("reply", readable(data.texts[text]))),
     make("p", "muted", [`key ${key}`, model ? `, by ${model}` : ""])];
