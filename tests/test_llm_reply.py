@@ -79,12 +79,22 @@ def test_a_malformed_reply_says_why() -> None:
         ("a</think>A", "A", "a"),
         ("<think>a</think>A<think>b</think>B", "AB", "a\nb"),
         ("A<think>b", "A", "b"),
+        ("a</think>A</think>B", "A</think>B", "a"),
+        ("a</think>A<think>b", "A", "a\nb"),
+        ("A<think>b</think>B</think>C<think>", "AB</think>C", "b"),
+        ("A<think>b<think>c</think>B<thi", "AB<thi", "b<think>c"),
+        ("</think><think> a </think> A B ", "A B", "a"),
         ("<think></think>", "", ""),
         ("", "", ""),
     ],
 )
 def test_thinking_is_parted_from_the_text(content: str, text: str, thinking: str) -> None:
     assert split_thinking(content) == (text, thinking)
+
+
+def test_a_text_of_many_thoughts_is_parted_in_one_walk() -> None:
+    # Where each step copies what is left, this takes minutes.
+    assert split_thinking("A<think>a</think>" * 400_000) == ("A" * 400_000, "\n".join("a" * 400_000))
 
 
 @settings(deadline=None)

@@ -207,16 +207,24 @@ def split_thinking(content: str) -> tuple[str, str]:
     """
     texts: list[str] = []
     thoughts: list[str] = []
-    before, closed, after = content.partition(_THOUGHT)
-    if closed and _THINK not in before:
-        thoughts.append(before)
-        content = after
-    while content:
-        text, _, content = content.partition(_THINK)
-        thought, _, content = content.partition(_THOUGHT)
+    place = 0
+    closed = content.find(_THOUGHT)
+    if closed >= 0 and content.find(_THINK, 0, closed) < 0:
+        thought, place = _until(_THOUGHT, content, place)
+        thoughts.append(thought)
+    while place < len(content):
+        text, place = _until(_THINK, content, place)
+        thought, place = _until(_THOUGHT, content, place)
         texts.append(text)
         thoughts.append(thought)
     return "".join(texts).strip(), "\n".join(filter(None, map(str.strip, thoughts)))
+
+
+def _until(tag: str, content: str, start: int) -> tuple[str, int]:
+    """What stands from `start` up to a tag, or the end, and the place after it."""
+    # By places: a rest that is cut off again and again is copied as often.
+    end = content.find(tag, start)
+    return (content[start:], len(content)) if end < 0 else (content[start:end], end + len(tag))
 
 
 def _complaint(value: object) -> str:
