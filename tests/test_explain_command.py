@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from cache import Store
+from cache import Reason, Store, Verdict
+from flows.commands import explain as command
 from tests.fake_openai import FakeOpenAI
 from tests.laboratory import SMALL_QUESTIONS, Ended, Lab, call, change_prompt, run_options, serving, write_stories
 
@@ -138,6 +140,15 @@ def test_what_a_model_said_is_shown_as_it_is(tmp_path: Path) -> None:
         lab = Lab(tmp_path, write_stories(tmp_path), server)
         assert lab.run(method="direct").line["failed"] == SMALL_QUESTIONS
         assert "I cannot say. [/INST]" in rows(explain(lab, method="direct"))["answering"][3]
+
+
+def test_a_terminal_obeys_nothing_of_a_reason(lab: Lab) -> None:
+    run = lab.plan()
+    run.verdicts["answering", "q"] = Verdict(Reason.FAILED_BEFORE, ("why",), ("Ann\x1b[2J is nobody",))
+    console = Console(width=200)
+    with console.capture() as caught:
+        console.print(command._table([run]))
+    assert "Ann [2J is nobody" in caught.get()
 
 
 def test_only_runs_can_be_explained() -> None:

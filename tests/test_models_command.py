@@ -20,12 +20,16 @@ class Capital(FakeOpenAI):
 
     takes = True
     says = "Paris"
+    lists = "fake"
 
     async def _chat(self, request: web.Request) -> web.Response:
         body = await request.json()
         if not self.takes and "response_format" in body:
             return web.json_response({"error": {"message": "response_format is not supported"}}, status=400)
         return web.json_response(self._completion(body, f'{{"capital": "{self.says}"}}'))
+
+    async def _models(self, _: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [{"id": self.lists, "object": "model"}]})
 
 
 @pytest.fixture
@@ -53,6 +57,11 @@ def test_an_endpoint_says_what_it_supports(server: Capital) -> None:
     assert "reply schemas   json_schema" in ended.out
     assert "usage           told" in ended.out
     assert "models listed   fake" in ended.out
+
+
+def test_a_terminal_obeys_nothing_that_a_server_says(server: Capital) -> None:
+    server.lists = "fake\x1b[2J"
+    assert "models listed   fake [2J\n" in call("models", "check", "near").out
 
 
 def test_one_that_takes_no_schemas_is_found_out(server: Capital) -> None:

@@ -164,6 +164,16 @@ def test_a_report_is_written_although_nobody_reads_it_to_the_end(runs: Path, tmp
     assert (tmp_path / "out" / "index.html").is_file()
 
 
+@pytest.mark.parametrize("form", [(), ("--markdown",), ("--latex",), ("--csv",), ("--json",)])
+def test_a_terminal_obeys_nothing_of_a_run(runs: Path, tmp_path: Path, form: tuple[str, ...]) -> None:
+    answers = [outcome(n, True, group=f"kind {n % 2}\x1b[1A") for n in range(4)]
+    write(runs, "foreign", answers, method="x\x1b[2J", model="gpt\x1b[2J", benchmark="toy\x1b]0;x\x07/all")
+    write_sweep(runs, "theirs", cell("foreign"), cell("x", "cot\x1b[2J", "failed", why="no\x1b[2J server"))
+    done = report(runs, "foreign", "theirs", *form, "--out", tmp_path / "out")
+    assert done.status == 0
+    assert "\x1b" not in done.out + done.err
+
+
 def test_the_baseline_can_be_chosen(runs: Path) -> None:
     told = [json.loads(line) for line in report(runs, "night", "--against", "cot", "--json").out.splitlines()]
     (row,) = next(table for table in told if table["table"] == "pairs")["rows"]

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rectom.errors import SettingsError
+from rectom.printable import printable, shown
 from rectom.results.comparison import Comparison, compare
 from rectom.results.comparison_tables import (
     ACCURACY_HEADER,
@@ -70,7 +71,7 @@ def command(
     compared = compare(read, intersect=intersect, resamples=resamples, seed=seed)
     if form:
         for remark in _remarks(compared, _names(compared)):
-            click.echo(f"note: {remark}", err=True)
+            click.echo(printable(f"note: {remark}"), err=True)
         click.echo(_FORMS[form](compared), nl=False)
     else:
         _print(compared, Console(highlight=False, markup=False))
@@ -88,10 +89,10 @@ def _print(compared: Comparison, console: Console) -> None:
     letters = ascii_uppercase[: len(compared.runs)]
     for letter, name, run in zip(letters, _names(compared), compared.runs, strict=True):
         baseline = "  (baseline)" if letter == letters[0] else ""
-        console.print(f"{letter}  {name}{baseline}  {_peculiar(run, compared.runs)}".rstrip(), soft_wrap=True)
+        console.print(shown(f"{letter}  {name}{baseline}  {_peculiar(run, compared.runs)}".rstrip()), soft_wrap=True)
     row = compared.rows[-1]
     benchmarks = ", ".join(dict.fromkeys(run.benchmark for run in compared.runs))
-    console.print(f"{benchmarks}: {row.figures[0].questions} questions about {row.stories} stories")
+    console.print(shown(f"{benchmarks}: {row.figures[0].questions} questions about {row.stories} stories"))
     for remark in _remarks(compared, letters):
         console.print(remark)
     for title, header, rows in _tables(compared, letters):
@@ -154,7 +155,8 @@ def _table(title: str, header: Sequence[str], rows: Rows) -> Table:
     for before, row in zip([("",), *rows], rows, strict=False):
         same = before[0] == row[0]
         cells = [
-            "" if same and name in {"order", "questions"} else str(cell) for name, cell in zip(header, row, strict=True)
+            "" if same and name in {"order", "questions"} else shown(cell)
+            for name, cell in zip(header, row, strict=True)
         ]
         table.add_row(*cells)
     return table

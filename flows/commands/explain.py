@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from cache import Reason, Store
 from flows import loop
@@ -17,6 +18,7 @@ from flows.model import open_client
 from flows.options import run_options, settings_from
 from flows.pipeline import STAGES, pipeline, run_plainly, shards
 from flows.settings import Settings
+from rectom.printable import shown
 from tasks.run import Run, running
 
 
@@ -55,9 +57,9 @@ def _table(runs: Sequence[Run]) -> Table:
         verdicts = [verdict for run in runs for (name, _), verdict in run.verdicts.items() if name == stage]
         hits = sum(verdict.reason is Reason.HIT for verdict in verdicts)
         why = Counter(str(verdict) for verdict in verdicts if verdict.reason is not Reason.HIT)
-        words = "\n".join(f"{count} {reason}" for reason, count in _shortened(why).most_common())
+        words = Text("\n").join(shown(f"{count} {reason}") for reason, count in _shortened(why).most_common())
         if not verdicts:
-            words = "nothing: there are no states" if runs[0].historian else "known once the questions are read"
+            words = Text("nothing: there are no states" if runs[0].historian else "known once the questions are read")
         table.add_row(stage.replace("_", " "), str(len(verdicts)), str(hits), str(len(verdicts) - hits), words)
     return table
 

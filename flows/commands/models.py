@@ -15,6 +15,7 @@ from rectom.llm.catalogue import FILE, Provider, Weights, catalogue, config_fold
 from rectom.llm.listing import list_models
 from rectom.llm.probe import Probe, probe
 from rectom.llm.request import ModelId
+from rectom.printable import printable
 
 
 @click.group(name="models", invoke_without_command=True)
@@ -82,7 +83,7 @@ def check(name: str, base_url: str) -> int:
         raise SettingsError(f"no address of {name} is declared in {FILE}: give --base-url URL as well")
     found, served = asyncio.run(_check(provider, address))
     for line in _said(provider, found, served):
-        click.echo(line)
+        click.echo(printable(line))
     return 0 if found.right else 1
 
 

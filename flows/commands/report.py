@@ -142,11 +142,11 @@ def _print(report: PaperReport, console: Console) -> None:
 def _show(sheet: Sheet, console: Console, wide: bool) -> None:
     groups = {column.group for column in sheet.columns}
     alone = [group for group in groups if len(groups) == 1 and group not in sheet.title]
-    console.print(" · ".join([sheet.title, *alone]), style="italic", soft_wrap=True)
+    console.print(shown(" · ".join([sheet.title, *alone]), "italic"), soft_wrap=True)
     for part in _parts(sheet, console, wide):
         console.print(part)
     for note in sheet.notes:
-        console.print(note, soft_wrap=True)
+        console.print(shown(note), soft_wrap=True)
     console.print()
 
 
@@ -189,13 +189,16 @@ def _table(sheet: Sheet, wide: bool, gap: int) -> Table:
         table.add_column(name, overflow="fold")
     before = ""
     for column in sheet.columns:
-        over = f"{column.group if column.group != before else ''}\n" if len(sheet.spans) > 1 else ""
-        table.add_column(f"{over}{column.name.removesuffix('-Order')}", justify="right", no_wrap=True)
+        over = [column.group if column.group != before else ""] if len(sheet.spans) > 1 else []
+        names = map(shown, [*over, column.name.removesuffix("-Order")])
+        table.add_column(Text("\n").join(names), justify="right", no_wrap=True)
         before = column.group
     for row, heads, begins in sheet.shown():
         if begins:
             table.add_section()
-        table.add_row(*heads, *(_cell(value, wide) for value in row.values), style="dim" if row.paper else "")
+        table.add_row(
+            *map(shown, heads), *(_cell(value, wide) for value in row.values), style="dim" if row.paper else ""
+        )
     return table
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from rectom.printable import printable
 from rectom.results.sheet import Mark, Row, Sheet, Value
 
 #: The columns of `as_csv`: a row a figure. Accuracies are in percent, `tok` in tokens.
@@ -85,7 +86,7 @@ def beside(value: Value) -> str:
 
 def _escaped(text: str) -> str:
     """A text that stands for itself in markdown, and in one line."""
-    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = printable(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return "".join(f"\\{sign}" if sign in "\\|`*_[]~#" else sign for sign in plain)
 
 
@@ -192,8 +193,11 @@ def _csv_row(sheet: Sheet, row: Row, place: int) -> list[object]:
 
 
 def _safe(cell: object) -> object:
-    """A cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+    """A cell that no spreadsheet takes for a formula, and no terminal for a command."""
+    if not isinstance(cell, str):
+        return cell
+    shown = "".join(sign if sign in "\t\r\n" else printable(sign) for sign in cell)
+    return f"'{shown}" if _FORMULA.match(shown) else shown
 
 
 def _round(number: float | None) -> float | None:
