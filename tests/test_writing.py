@@ -207,6 +207,18 @@ def test_nothing_of_a_name_breaks_a_table_of_plain_rows() -> None:
     assert balanced(typeset)
 
 
+def test_a_first_cell_is_no_argument_of_the_command_before_it() -> None:
+    lines = rows_latex(("[a]", "b"), [("*", 1), ("[2cm]", 2), ("all", 3)]).splitlines()
+    assert [line for line in lines if line.startswith("{}")] == [r"{}[a] & b \\", r"{}* & 1 \\", r"{}[2cm] & 2 \\"]
+    sheet = Sheet("odd", "Odd", ("A",), (Column("x"),), (Row(("[2cm]",), (Value("1", 1.0),)),))
+    assert r"{}[2cm] & 1 \\" in latex(sheet)
+
+
+def test_a_carriage_return_begins_no_row() -> None:
+    text = rows_csv(("a", "b"), [("x\r=cmd()", 1)])
+    assert text == 'a,b\n"x\r=cmd()",1\n'
+
+
 @pytest.mark.parametrize("text", ["=cmd()", "+1", "-1+1", "@x", "\t=x", "\r\n=x"])
 def test_no_plain_row_holds_a_formula(text: str) -> None:
     told = csv.reader(io.StringIO(rows_csv((text, "b"), [(text, -1.5), ("-", None)]), newline=""))

@@ -151,7 +151,9 @@ def _escaped_line(cells: Sequence[object]) -> str:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    # Braces, since the command before would take a bracket or a star for its own.
+    guard = "{}" if cells[0].startswith(("[", "*")) else ""
+    return guard + " & ".join(cells) + r" \\"
 
 
 def escape(text: str) -> str:
@@ -174,9 +176,14 @@ def as_csv(sheets: Sequence[Sheet]) -> str:
 
 def rows_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Plain rows as comma-separated values with a header; None is an empty cell."""
+    return "".join(_csv_line(list(map(_safe, row))) for row in (header, *rows))
+
+
+def _csv_line(cells: Sequence[object]) -> str:
     sink = io.StringIO()
-    csv.writer(sink, lineterminator="\n").writerows(map(_safe, row) for row in (header, *rows))
-    return sink.getvalue()
+    # With the end of a line that RFC 4180 has, a carriage return within a cell is quoted, too.
+    csv.writer(sink).writerow(cells)
+    return sink.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _csv_row(sheet: Sheet, row: Row, place: int) -> list[object]:
