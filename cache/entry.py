@@ -17,7 +17,7 @@ _SOURCES = {"reply": REQUEST, "stage": "fields"}
 """The field whose digest is the key. What was last computed has none: its key stands for a place."""
 
 _FORMS: dict[str, tuple[dict[str, type], ...]] = {
-    # Whoever asks for a reply reads it with more care than could be taken here.
+    # Whoever asks for a reply reads the rest of it with more care than could be taken here.
     "reply": ({},),
     "stage": ({"fields": dict, "output": object, "calls": list},),
     "latest": ({"fields": dict, "outcome": str}, {"structured": str}),
@@ -55,7 +55,12 @@ def name(kind: str, key: str) -> str:
 
 
 def has_form(kind: str, value: Value) -> bool:
-    """Whether ``value`` has the fields that an entry of its kind is read for; of a reply none is looked at."""
+    """Whether ``value`` has the fields that an entry of its kind is read for.
+
+    Of a reply only the request is looked at: an object, if it is there.
+    """
+    if kind == "reply" and not isinstance(value.get(REQUEST, {}), dict):
+        return False
     return any(
         all(field in value and isinstance(value[field], type_) for field, type_ in form.items())
         for form in _FORMS[kind]

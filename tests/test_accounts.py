@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cache import Store, digest
-from flows.accounts import cost_of, outcome_of, results_of, trace_of
+from flows.accounts import calls_of, cost_of, outcome_of, results_of, trace_of
 from rectom.llm import Usage
 from rectom.llm.stats import Stats
 from rectom.reader.rules import RuleReader
@@ -100,6 +100,16 @@ def test_a_trace_holds_every_part(run: Run) -> None:
     assert parts == (["events"], "world", ["p"])
     assert [call["key"] for call in trace.calls] == ["a", "c2", "r2", "s", "e", "n"]
     assert trace.lines == list(run.story("one").lines)
+
+
+@pytest.mark.parametrize("record", [{"text": "hm"}, {"text": "hm", "request": None}, {"text": "hm", "request": [1]}])
+def test_a_reply_that_does_not_say_what_was_asked_is_listed_without(run: Run, record: dict[str, Any]) -> None:
+    key = digest("n")
+    run.results = {("answering", "1"): result("box", made(key))}
+    run.store.put_now("reply", key, record)
+    (call,) = calls_of([run])
+    assert call["messages"] == []
+    assert call["text"] == ("hm" if "request" not in record else None)
 
 
 def test_a_first_run_pays_each_different_call_once(run: Run) -> None:

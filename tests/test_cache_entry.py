@@ -13,6 +13,7 @@ STAGE: dict[str, Any] = {"fields": FIELDS, "output": None, "calls": []}
     ("kind", "value"),
     [
         ("reply", {}),
+        ("reply", {"request": {}}),
         ("stage", STAGE),
         ("latest", {"fields": {}, "key": "", "outcome": "ok"}),
         ("latest", {"structured": "text"}),
@@ -42,6 +43,12 @@ def test_a_reply_lies_under_the_digest_of_its_request_if_it_carries_one() -> Non
     assert fits(Entry("reply", digest(FIELDS), {"request": FIELDS}))
     assert not fits(Entry("reply", digest("another"), {"request": FIELDS}))
     assert fits(Entry("reply", digest("another"), {"text": "bare"}))
+
+
+@pytest.mark.parametrize("request_", [None, [], "asked", 3])
+def test_what_a_reply_carries_as_its_request_is_one(request_: object) -> None:
+    assert not has_form("reply", {"text": "hm", "request": request_})
+    assert not fits(Entry("reply", digest(request_), {"text": "hm", "request": request_}))
 
 
 def test_what_was_last_computed_lies_anywhere() -> None:
