@@ -168,7 +168,11 @@ def test_a_records_key_is_the_digest_of_its_request(outcome: Outcome, limited: b
 
 
 @pytest.mark.parametrize(
-    "damage", [{"outcome": "good"}, {"text": None}, {"attempts": "x"}, {"key": 3}, {"latency_s": None}]
+    "damage",
+    [
+        *({"outcome": "good"}, {"text": None}, {"attempts": "x"}, {"attempts": "3"}, {"key": 3}, {"latency_s": None}),
+        *({"latency_s": "nan"}, {"latency_s": float("nan")}, {"latency_s": float("inf")}, {"at": "nan"}, {"at": None}),
+    ],
 )
 def test_a_damaged_record_is_named(damage: dict[str, object]) -> None:
     asked = ChatRequest(ModelId("m"), (Message("user", "Who?"),))

@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -147,12 +148,12 @@ class Reply:
                 text=_text(record["text"]),
                 outcome=Outcome(record["outcome"]),
                 usage=Usage.from_record(record.get("usage")),
-                latency_s=float(record["latency_s"]),
-                attempts=int(record["attempts"]),
+                latency_s=_number(record["latency_s"]),
+                attempts=int(_number(record["attempts"])),
                 source="cached",
                 reasoning=_text(record.get("reasoning", "")),
                 model=_text(record.get("model", "")),
-                at=float(record.get("at", 0.0)),
+                at=_number(record.get("at", 0.0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
             raise DataError(f"a stored reply is damaged ({fault!r}); it counts as missing") from fault
@@ -255,6 +256,12 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{type(value).__name__} instead of text")
     return value
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(f"{value!r} instead of a number")
+    return float(value)
 
 
 def _count(value: object) -> int:
