@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "ask": ("flows.commands.ask", "Ask a question about a story of your own."),
     "generate": ("flows.commands.generate", "Write fresh stories that no model has seen."),
     "data": ("flows.commands.data", "The benchmarks: list, get, show, audit."),
-    "models": ("flows.commands.models", "The declared models: list, check."),
+    "models": ("flows.commands.models", "The declared models; check one, get weights."),
     "cache": ("flows.commands.cache", "The store: stats, verify, prune, export, import."),
     "serve": ("flows.commands.serve", "Serve a model from a GGUF file."),
     "server": ("flows.commands.server", "A Prefect server for the night: start, stop, status."),
@@ -65,7 +65,7 @@ def rectom() -> None:
 
     Every command takes --debug, which shows the traceback of an error.
 
-    Start with: rectom generate hitom --stories 5 --out stories.json; rectom run hitom/cotp --data stories.json
+    Start with: rectom run fresh
     """
 
 

@@ -43,11 +43,13 @@ class Purse:
     def check(self) -> None:
         """Raise BudgetReached if nothing more may be sent."""
         if self.calls is not None and self.sent >= self.calls:
-            raise reached("the sweep's budget", f"{self.calls} calls", "--max-calls")
+            raise reached(f"the sweep's budget is spent ({self.calls} calls)", "--max-calls")
         if self.tokens is not None and self.used >= self.tokens:
-            raise reached("the sweep's budget", f"{self.used:,} of {self.tokens:,} tokens", "--max-tokens-total")
+            raise reached(
+                f"the sweep's budget is spent ({self.used:,} of {self.tokens:,} tokens)", "--max-tokens-total"
+            )
         if self.cost is not None and (spent := self.spent) is not None and spent >= self.cost:
-            raise reached("the sweep's budget", f"{spent:.4f} of {self.cost}", "--max-cost")
+            raise reached(f"the sweep's budget is spent ({spent:.4f} of {self.cost})", "--max-cost")
 
     @property
     def sent(self) -> int:

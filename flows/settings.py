@@ -16,6 +16,7 @@ from flows.tolerance import Tolerance
 from rectom.errors import SettingsError
 from rectom.llm.budget import Budget
 from rectom.llm.request import ModelId, Sampling, Structured
+from rectom.methods.registry import chosen
 from rectom.reader.base import STEPS
 from rectom.rules import PRESETS, Rules
 
@@ -127,6 +128,8 @@ class Settings:
         if self.verify:
             self._check("--verify")
         if self.method != RECTOM and self.model == RULES:
+            if not self.is_rectom:
+                chosen(self.method)  # what is no method needs none either
             raise SettingsError(f"--method {self.method} needs a model: give --model NAME and --base-url URL")
         return {step: self.readers.get(step, self._usual(step)) for step in STEPS}
 

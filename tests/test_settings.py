@@ -49,6 +49,8 @@ def test_readers_that_do_not_exist_are_named(settings: Settings, words: str) -> 
     ("settings", "words"),
     [
         (Settings(update="model"), "--update model needs a model: give --model NAME and --base-url URL"),
+        (Settings(method="cott"), "there is no method 'cott'; there are rectom, rectom-lite, direct"),
+        (Settings(method="cot"), "--method cot needs a model: give --model NAME and --base-url URL"),
         (Settings(state="off"), "--state off needs a model: give --model NAME and --base-url URL"),
         (Settings(model="m", method="cot", state="off"), "--state off is for --method rectom alone, not for cot"),
         (Settings(model="m", update="model", state="off"), "--state off leaves no states that --update model could"),

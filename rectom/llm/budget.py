@@ -27,16 +27,15 @@ class Budget:
         """Raise BudgetReached if nothing more may be sent. What is in flight may still exceed the bound a little."""
         spent = stats.usage.total
         if self.calls is not None and stats.sent + stats.retried >= self.calls:
-            raise reached("the budget", f"{self.calls} calls", "--max-calls")
+            raise reached(f"the budget is spent ({self.calls} calls)", "--max-calls")
         if self.tokens is not None and spent >= self.tokens:
-            raise reached("the budget", f"{spent:,} of {self.tokens:,} tokens", "--max-tokens-total")
+            raise reached(f"the budget is spent ({spent:,} of {self.tokens:,} tokens)", "--max-tokens-total")
         if self.cost is not None and self.prices is not None:
             cost = self.prices.cost(stats.usage, batch=self.batch)
             if cost is not None and cost >= self.cost:
-                raise reached("the budget", f"{cost:.4f} of {self.cost} {self.prices.currency}", "--max-cost")
+                raise reached(f"the budget is spent ({cost:.4f} of {self.cost} {self.prices.currency})", "--max-cost")
 
 
-def reached(budget: str, spent: str, option: str) -> BudgetReached:
-    """What is raised when `budget`, which `option` sets, is spent."""
-    goes_on = f"the same command goes on, and {option} counts from 0"
-    return BudgetReached(f"{budget} is spent ({spent}); every reply is kept: {goes_on}")
+def reached(spent: str, option: str) -> BudgetReached:
+    """What is raised when it is `spent` what `option` allows."""
+    return BudgetReached(f"{spent}; every reply is kept: the same command goes on, and {option} counts from 0")
