@@ -77,6 +77,15 @@ def test_of_a_sweep_the_runs_stay_unless_they_are_to_go(runs: Path) -> None:
     assert left(runs) == {"hitom-b", "tomi-a", "killed", "unbegun", "notes"}
 
 
+def test_runs_that_another_sweep_has_stay(runs: Path) -> None:
+    Sweep("day", "finished", BEGUN, [Cell("m", "cot", "toy", run="tomi-a")]).write(runs / "day")
+    said = rm(runs, "night", "--with-runs", "--yes").out.splitlines()
+    assert said[0].startswith("removed night, hitom-a;")
+    assert said[1:] == ["kept tomi-a, which other sweeps have, too"]
+    assert {"day", "tomi-a"} < left(runs)
+    assert rm(runs, "day", "tomi-a", "--with-runs", "--yes").out.startswith("removed day, tomi-a;")
+
+
 def test_a_cell_may_name_nothing_but_a_run_of_the_place(runs: Path, tmp_path: Path) -> None:
     assert rm(runs, "night", "--with-runs", "--yes").status == 0
     assert left(runs) == {"hitom-b", "killed", "unbegun", "notes"}

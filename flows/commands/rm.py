@@ -35,9 +35,11 @@ def command(names: tuple[str, ...], place: Path, with_runs: bool, yes: bool) -> 
     """Remove the folders of runs and sweeps. NAME may hold `*`.
 
     Replies and results stay in the store, so that the same run again costs nothing. Of a sweep the runs stay, too,
-    unless --with-runs is given.
+    unless --with-runs is given: then those go that no other sweep has.
     """
-    chosen = _chosen(place, names, with_runs)
+    chosen = _chosen(place, names)
+    runs, shared = _runs_of(chosen, place) if with_runs else ([], [])
+    chosen += runs
     if busy := next(filter(is_held, chosen), None):
         raise Occupied(f"a process works on {busy}: stop it first; nothing was removed")
     if not yes and not _confirmed(chosen):
@@ -46,10 +48,12 @@ def command(names: tuple[str, ...], place: Path, with_runs: bool, yes: bool) -> 
     for folder in chosen:
         _remove(folder)
     click.echo(f"removed {_told(chosen)}; replies stay in the store: the same run again costs nothing")
+    if shared:
+        click.echo(f"kept {_told(shared)}, which other sweeps have, too")
     return 0
 
 
-def _chosen(place: Path, names: Sequence[str], with_runs: bool) -> list[Path]:
+def _chosen(place: Path, names: Sequence[str]) -> list[Path]:
     """The folders of the names, each once. Raises DataError for a name that no run has."""
     there = {path.name: path for path in folders(place)}
     chosen: dict[str, Path] = {}
@@ -58,10 +62,15 @@ def _chosen(place: Path, names: Sequence[str], with_runs: bool) -> list[Path]:
         if not found:
             raise DataError(f"there is no run {name} in {place}{_why(there, name)}; `rectom runs` lists them")
         chosen |= found
-    if with_runs:
-        cells = {cell for path in chosen.values() for cell in _cells(path)}
-        chosen |= {own: path for own, path in there.items() if own in cells and _is_run(path)}
     return list(chosen.values())
+
+
+def _runs_of(chosen: Sequence[Path], place: Path) -> tuple[list[Path], list[Path]]:
+    """The runs of the sweeps that are chosen: those that are theirs alone, and those that other sweeps have, too."""
+    others = [path for path in folders(place) if path not in chosen and not path.is_symlink()]
+    ours, theirs = ({cell for path in some for cell in _cells(path)} for some in (chosen, others))
+    runs = [path for path in others if path.name in ours and _is_run(path)]
+    return [path for path in runs if path.name not in theirs], [path for path in runs if path.name in theirs]
 
 
 def _is_run(path: Path) -> bool:
