@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cache import Store
+from cache import Reason, Store
 from flows.accounts import calls_of, cost_of, money_of, outcome_of, steps_of, trace_of
 from flows.commandline import CommandLine
 from flows.model import idle_client, method_of, open_client, reader_of, stats_of
@@ -152,10 +152,10 @@ async def evaluate(
                 **_circumstances(earlier, settings, runs[0]),
             }
             folder.write_manifest(manifest)
-            with _noting(folder, manifest, stats_of(client)):
+            with _noting(folder, manifest, stats_of(client), runs):
                 for run in runs:
                     await _conduct(settings, run, folder, client, conduct, showing, title or folder.folder.name)
-                _note(manifest, "finished", stats_of(client))
+                _note(manifest, "finished", stats_of(client), runs)
                 folder.write_manifest(manifest)  # whatever happens from here on, the books are closed
                 known = await told(runs, verified=settings.verify) if client else {}
                 return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun, known)
@@ -206,7 +206,7 @@ async def _conduct(
 
 
 @contextmanager
-def _noting(folder: RunFolder, manifest: dict[str, Any], stats: Stats) -> Iterator[None]:
+def _noting(folder: RunFolder, manifest: dict[str, Any], stats: Stats, runs: Sequence[Run]) -> Iterator[None]:
     """Note in the manifest what a session paid, and how it ended if it did not finish."""
     try:
         yield
@@ -216,17 +216,20 @@ def _noting(folder: RunFolder, manifest: dict[str, Any], stats: Stats) -> Iterat
             state = "interrupted"
         elif isinstance(error, Partial):
             state = "stopped"
-        _note(manifest, state, stats)
+        _note(manifest, state, stats, runs)
         with suppress(RectomError):  # a full disk must not hide what happened
             folder.write_manifest({**manifest, "state": state})
         raise
 
 
-def _note(manifest: dict[str, Any], state: str, stats: Stats) -> None:
+def _note(manifest: dict[str, Any], state: str, stats: Stats, runs: Sequence[Run]) -> None:
     """Close the books of the session that ends: a run that is taken up again keeps what the earlier ones paid."""
     usage = stats.usage
     paid = {"sent": stats.sent, "retried": stats.retried, "prompt": usage.prompt, "completion": usage.completion}
-    manifest["sessions"][-1] |= {"ended": _now(), "state": state, **paid, "schemas": dict(stats.schemas)}
+    verdicts = [verdict for run in runs if run.retry_failed for verdict in run.verdicts.values()]
+    again = sum(verdict.reason is Reason.FAILED_BEFORE for verdict in verdicts)
+    told = {"schemas": dict(stats.schemas), **({"asked_again": again} if again else {})}
+    manifest["sessions"][-1] |= {"ended": _now(), "state": state, **paid, **told}
 
 
 def _append(run: Run, folder: RunFolder, meter: Meter, tolerance: Tolerance) -> Callable[[str, str], None]:

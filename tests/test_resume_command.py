@@ -158,6 +158,7 @@ def test_what_failed_is_asked_again_on_request(lab: Lab) -> None:
     assert told.out == f"night is finished, but {failed} of its questions failed: --retry-failed asks them again\n"
     assert set(lab.asked_by(lambda: resume(lab, "--retry-failed"))) == {"revise", "answer"}
     assert "--retry-failed" not in (lab.runs / NAME / FILE).read_text()
+    assert [session.get("asked_again") for session in manifest(lab)["sessions"]] == [None, failed]
     assert manifest(lab)["summary"]["correct"] == SMALL_QUESTIONS
 
 
