@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -70,6 +71,17 @@ def test_it_prints_the_files_that_it_wrote(runs: Path, tmp_path: Path, form: str
 def test_a_sweep_stands_for_its_finished_cells_and_each_run_comes_once(runs: Path, tmp_path: Path) -> None:
     assert export(runs, "two", "all", "--to", "csv", "--out", tmp_path / "out").status == 0
     assert exported(tmp_path / "out" / "results.csv") == ["two", "one"]
+
+
+@pytest.mark.parametrize("lost", ["gone", "../elsewhere/one", "..", ""])
+def test_a_cell_whose_run_is_not_beside_the_sweep_is_left_out_and_named(runs: Path, tmp_path: Path, lost: str) -> None:
+    shutil.copytree(runs / "one", tmp_path / "elsewhere" / "one")
+    shutil.copy(runs / "one" / "manifest.json", tmp_path)
+    cells = [Cell("m", "cot", "toy", run="one", state="finished"), Cell("m", "sc", "toy", run=lost, state="finished")]
+    Sweep("night", "finished", "2026-01-02", cells).write(runs / "night")
+    done = export(runs, "night", "--to", "csv", "--out", tmp_path / "out")
+    assert (done.status, exported(tmp_path / "out" / "results.csv")) == (3, ["one"])
+    assert done.errors == ["rectom: left out, since its run is gone: toy · sc · m; run the sweep again"]
 
 
 def test_one_run_may_become_a_file_for_inspect(runs: Path, tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from typing import Final
 
 import click
 
+from flows.cli import PARTIAL
 from rectom.errors import SettingsError
+from rectom.printable import printable
 from rectom.results import export, inspect_log
 from rectom.results.exported import Exported
-from rectom.results.named import all_folders
+from rectom.results.named import all_folders, missing_cells
 
 #: What a single log of inspect_ai is called, if `--out` is to be a file.
 _LOG: Final = ".eval"
@@ -32,10 +34,11 @@ _LOG: Final = ".eval"
     "--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are."
 )
 @click.option("--force", is_flag=True, help="Write over what is there; other files in the folder stay.")
-def command(names: tuple[str, ...], form: str, out: Path, place: Path, force: bool) -> None:
+def command(names: tuple[str, ...], form: str, out: Path, place: Path, force: bool) -> int:
     """Write finished runs for other programs.
 
-    RUN is the name of a run or of a sweep, or its folder; a sweep stands for all its finished cells.
+    RUN is the name of a run or of a sweep, or its folder; a sweep stands for all its finished cells. Where the run of
+    one is gone, that is said and the others are written; the exit status is then 3.
 
     \b
     csv       results.csv, a row a question, and calls.csv, a row a different call to the model
@@ -52,6 +55,10 @@ def command(names: tuple[str, ...], form: str, out: Path, place: Path, force: bo
     _different_names(runs)
     for path in _FORMS[form](runs, out):
         click.echo(path)
+    missing = missing_cells(names, place)
+    for cell in missing:
+        click.echo(f"rectom: left out, since its run is gone: {printable(cell)}; run the sweep again", err=True)
+    return PARTIAL if missing else 0
 
 
 def _taken(out: Path) -> bool:

@@ -202,7 +202,7 @@ def _of_sweep(folder: Path) -> Iterator[Tried]:
         if cell.state != sweep.FINISHED:
             why = f"{cell.state}: {cell.why}" if cell.why else cell.state
             yield Tried(labels, cell.name, run, None, why)
-        elif not cell.run or Path(cell.run).name != cell.run:
+        elif not cell.names_a_run:
             yield Tried(labels, cell.name, run, None, "the sweep does not tell which run it is")
         else:
             yield _read(labels, cell.name, run)

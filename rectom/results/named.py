@@ -17,8 +17,14 @@ def run_folders(names: Sequence[str], place: Path) -> list[Path]:
 
 
 def all_folders(names: Sequence[str], place: Path) -> list[Path]:
-    """The same, where a name may be a sweep's as well, for all its finished cells."""
+    """The same, where a name may be a sweep's as well, for all its finished cells whose runs are there."""
     return _once([folder for name in names for folder in _runs_or_cells(name, place)])
+
+
+def missing_cells(names: Sequence[str], place: Path) -> list[str]:
+    """The finished cells of the sweeps among these names whose runs are not there, by the cells' names."""
+    sweeps = [folder for name in names if _is_sweep(folder := run_or_sweep(name, place))]
+    return [cell.name for folder in sweeps for cell, run in _finished(folder) if run is None]
 
 
 def _once(folders: Sequence[Path]) -> list[Path]:
@@ -45,7 +51,11 @@ def run_or_sweep(name: str, place: Path) -> Path:
 
 def _runs_or_cells(name: str, place: Path) -> list[Path]:
     folder = run_or_sweep(name, place)
-    return _cells(folder) if (folder / sweep.FILE).is_file() else [folder]
+    return _cells(folder) if _is_sweep(folder) else [folder]
+
+
+def _is_sweep(folder: Path) -> bool:
+    return (folder / sweep.FILE).is_file()
 
 
 def _known(place: Path, *files: str) -> str:
@@ -55,8 +65,19 @@ def _known(place: Path, *files: str) -> str:
 
 
 def _cells(folder: Path) -> list[Path]:
-    cells = sweep.Sweep.read(folder).cells
-    runs = [folder.resolve().parent / cell.run for cell in cells if cell.state == sweep.FINISHED]
+    runs = [run for _, run in _finished(folder) if run]
     if not runs:
         raise DataError(f"no cell of the sweep {folder} is finished: run the sweep, then export it")
     return runs
+
+
+def _finished(folder: Path) -> list[tuple[sweep.Cell, Path | None]]:
+    """The finished cells of a sweep, each with the folder of its run, which may be gone."""
+    place = folder.resolve().parent
+    cells = sweep.Sweep.read(folder).cells
+    return [(cell, _run_of(cell, place)) for cell in cells if cell.state == sweep.FINISHED]
+
+
+def _run_of(cell: sweep.Cell, place: Path) -> Path | None:
+    run = place / cell.run
+    return run if cell.names_a_run and (run / _MANIFEST).is_file() else None

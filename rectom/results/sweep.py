@@ -41,6 +41,11 @@ class Cell:
         seed = f"seed {self.seed}" if self.seed else ""
         return " · ".join(filter(None, [self.benchmark, self.method, self.model, self.setting, seed]))
 
+    @property
+    def names_a_run(self) -> bool:
+        """Whether `run` is a folder's name, so that it leads nowhere but beside the sweep."""
+        return self.run not in {"", ".."} and Path(self.run).name == self.run
+
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
