@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from rectom.errors import SettingsError
 
@@ -40,4 +42,20 @@ def validate(model: type[T], data: Mapping[str, Any], where: str) -> T:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
         words = "Input should be a table" if fault["type"] == "model_type" else fault["msg"]
+        if fault["type"] == "extra_forbidden":
+            words += f"; there are {', '.join(_keys(model, fault['loc'][:-1]))}"
         raise SettingsError(f"{where}: {place}: {words}") from None
+
+
+def _keys(kind: Any, place: Sequence[int | str]) -> list[str]:
+    """The keys that a model takes, or a table at a place within it."""
+    for step in place:
+        fields = getattr(kind, "model_fields", None)
+        kind = _by_key(fields)[step].annotation if fields else get_args(kind)[-1]  # of a list, or of named tables
+        while get_origin(kind) in {Annotated, Union, UnionType}:
+            kind = get_args(kind)[0]
+    return list(_by_key(kind.model_fields))
+
+
+def _by_key(fields: Mapping[str, FieldInfo]) -> dict[Any, FieldInfo]:
+    return {field.alias or name: field for name, field in fields.items()}

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
 from rectom.declared import parse, read_toml, validate
 from rectom.errors import SettingsError
+
+EXTRA = "Extra inputs are not permitted; there are"
 
 
 class Inner(BaseModel):
@@ -16,9 +18,11 @@ class Inner(BaseModel):
 
 
 class Outer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
     name: str = ""
     inner: dict[str, Inner] = {}
+    listed_too: list[Annotated[Inner, "noted"]] = []
+    or_none: Inner | None = None
 
 
 def test_a_file_is_read_as_its_model(tmp_path: Path) -> None:
@@ -60,6 +64,11 @@ def test_what_is_no_toml_names_its_place() -> None:
         ({"inner": {"a": {"price": "much"}}}, "here: inner.a.price: Input should be a valid number"),
         ({"nam": "a"}, "here: nam: Extra inputs are not permitted"),
         ({"inner": {"a": 3}}, "here: inner.a: Input should be a table"),
+        ({"nam": "a"}, "here: nam: Extra inputs are not permitted; there are name, inner, listed-too, or-none"),
+        ({"inner": {"name": {"prize": 1}}}, "here: inner.name.price: Field required"),
+        ({"inner": {"name": {"price": 1, "date": 1}}}, f"here: inner.name.date: {EXTRA} price"),
+        ({"listed-too": [{"price": 1, "date": 1}]}, f"here: listed-too.0.date: {EXTRA} price"),
+        ({"or-none": {"price": 1, "date": 1}}, f"here: or-none.date: {EXTRA} price"),
     ],
 )
 def test_the_first_wrong_field_is_named(data: dict[str, Any], fault: str) -> None:
