@@ -388,6 +388,7 @@ async def test_a_lasting_fault_has_its_name(fault: Fault, raised: type[EndpointE
             await client.ask(ask())
     assert len(server.requests) == 3
     assert "\n" not in str(caught.value)
+    assert "127.0.0.1" not in str(caught.value)  # it becomes the failure of a question, and is published
     assert client.stats.failed == 1
 
 

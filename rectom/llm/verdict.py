@@ -107,12 +107,13 @@ class Judge:
         return Never(self._refusal(response, request, words))
 
     def _refusal(self, response: Response, request: ChatRequest, words: str) -> EndpointError:
-        said = f"{self._address} says HTTP {response.status} ({words})"
+        status = f"says HTTP {response.status} ({words})"
+        said = f"{self._address} {status}"
         if response.status in _KEY_TROUBLE:
             return WrongKey(f"{said}: it does not take the API key; set OPENAI_API_KEY")
         if _is_unknown_model(response, words):
             return UnknownModel(f"{said}: it does not serve {request.model.name!r}")
-        return RequestRefused(f"{said}: it refuses the request; change what is sent")
+        return RequestRefused(f"the server {status}: it refuses the request; change what is sent")
 
     def _unanswered(self, response: NoResponse) -> Again:
         why = self.tidy(response.why)
@@ -137,11 +138,12 @@ class Judge:
         if response.status not in _BUSY:
             return Again(self._fault(said), wait, crowded=crowded)
         cure = "lower the concurrency or come back later"
-        error = EndpointBusy(f"{self._address} is still busy after all retries: {said}; {cure}")
+        error = EndpointBusy(f"the server is still busy after all retries: {said}; {cure}")
         return Again(error, wait, crowded=crowded)
 
     def _fault(self, why: str) -> EndpointFault:
-        return EndpointFault(f"{self._address} gives no reply after all retries: {why}; see the server's log")
+        # Of one question, whose failure is published with it: without the address.
+        return EndpointFault(f"the server gives no reply after all retries: {why}; see the server's log")
 
     def tidy(self, words: str) -> str:
         """`words` of the server as one short printable line without the key."""
