@@ -136,7 +136,14 @@ def read(
     Raises SettingsError that names the field or the cell, if one is wrong.
     """
     told = validate(_File, {**read_toml(file), **({"models": [*models]} if models else {})}, str(file))
-    cells = tuple(_cells(told, file, cache, runs, more or {}))
+    labelled = list(_labelled(told))
+    if fault := _idle(told.skip, [cell for cell, _, _ in labelled], unless="model" if models else ""):
+        raise SettingsError(f"{file}: {fault}")
+    cells = tuple(
+        _planned(file, cell, {**options, **(more or {})}, priority, cache, runs)
+        for cell, options, priority in labelled
+        if not any(skip.takes(cell) for skip in told.skip)
+    )
     if not cells:
         raise SettingsError(f"{file}: no cell is left; skip fewer")
     if doubled := _doubled([planned.cell.name for planned in cells]):
@@ -144,7 +151,8 @@ def read(
     return Matrix(told.name or file.stem, cells, told.at_once, told.budget)
 
 
-def _cells(told: _File, file: Path, cache: Path, runs: Path, more: Mapping[str, Any]) -> Iterator[Planned]:
+def _labelled(told: _File) -> Iterator[tuple[Cell, dict[str, Any], int]]:
+    """Every cell, also those that are to be left out, with its options and its priority."""
     # Benchmarks first, so that the methods that share replies on one are neighbours.
     for benchmark, model, method, setting, seed in product(
         told.benchmarks, told.models, told.methods, told.settings, told.seeds
@@ -160,10 +168,22 @@ def _cells(told: _File, file: Path, cache: Path, runs: Path, more: Mapping[str, 
             setting.label or _setting(setting.options),
             seed,
         )
-        if not any(skip.takes(cell) for skip in told.skip):
-            priority = sum(entry.priority for entry in entries)
-            command = _command(file, cell, {**options, **more})
-            yield Planned(cell, _settings(file, cell, command, cache, runs), command, priority)
+        yield cell, options, sum(entry.priority for entry in entries)
+
+
+def _idle(skips: Sequence[_Skip], cells: Sequence[Cell], unless: str) -> str:
+    """What is wrong with the first skip that leaves out nothing; the label `unless` may be one that no cell has."""
+    for place, skip in enumerate(skips):
+        for name, value in skip.model_dump(exclude_none=True, exclude={unless}).items():
+            known = dict.fromkeys(str(getattr(cell, name)) for cell in cells)
+            if str(value) not in known:
+                return f"skip.{place}.{name}: no cell has {value}; there are {', '.join(filter(None, known)) or 'none'}"
+    return ""
+
+
+def _planned(file: Path, cell: Cell, options: Mapping[str, Any], priority: int, cache: Path, runs: Path) -> Planned:
+    command = _command(file, cell, options)
+    return Planned(cell, _settings(file, cell, command, cache, runs), command, priority)
 
 
 def _model(name: str) -> str:

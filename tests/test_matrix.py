@@ -216,6 +216,13 @@ def test_a_cell_that_is_left_out_need_not_make_sense() -> None:
     assert names(text + '[[skip]]\nmodel = "rules"\n') == ["fresh · cot · m"]
 
 
+def test_a_skip_may_name_a_model_of_the_file_that_another_stands_for() -> None:
+    with pytest.raises(SettingsError, match="no cell is left"):
+        matrix(SMALL + '[[skip]]\nmodel = "m"\n')
+    found = read(Path("night.toml"), Path("cache"), Path("runs"), models=["n"])
+    assert [planned.cell.model for planned in found.cells] == ["n"]
+
+
 WRONG: list[tuple[str, str]] = [
     # What the file as a whole is.
     ("models = [", "night.toml is not TOML: Invalid value (at end of document)"),
@@ -258,6 +265,9 @@ WRONG: list[tuple[str, str]] = [
     ('+[[skip]]\nmodle = "m"', "night.toml: skip.0.modle: Extra inputs are not permitted"),
     ('+[[skip]]\nseed = "0"', "night.toml: skip.0.seed: Input should be a valid integer"),
     ('+[[skip]]\nmodel = "m"', "night.toml: no cell is left; skip fewer"),
+    ('+[[skip]]\nmodel = "m"\nmethod = "cott"', "night.toml: skip.0.method: no cell has cott; there are cot"),
+    ('+[[skip]]\nseed = 1\n[[skip]]\nsetting = "s"', "night.toml: skip.0.seed: no cell has 1; there are 0"),
+    ('+[[skip]]\nsetting = "s"', "night.toml: skip.0.setting: no cell has s; there are none"),
     # Cells.
     (
         'models = ["m", "m"]\nmethods = ["cot"]\nbenchmarks = ["fresh"]',
