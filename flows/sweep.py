@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from cache import CacheError
+from cache import CacheError, CacheFull, CacheReadOnly
 from flows.commandline import CommandLine
 from flows.evaluate import Conduct, Evaluation, benchmark_of, conduct_plainly, evaluate, up_to_date
 from flows.matrix import Planned
@@ -26,6 +26,9 @@ _LOG = logging.getLogger(__name__)
 
 #: Seconds between two looks whether another process is done with a cell.
 _LOOK_S: Final = 2.0
+
+#: What a store says that takes nothing more.
+_FULL: Final = (CacheFull, CacheReadOnly)
 
 
 @dataclass
@@ -61,7 +64,10 @@ class Sweeper:
         return [planned for planned in self.planned if planned.cell.name not in self.others]
 
     async def run(self, at_once: int) -> Sweep:
-        """Do every cell, `at_once` together, those of higher priority first. One that fails stops no other."""
+        """Do every cell, `at_once` together, those of higher priority first. One that fails stops no other.
+
+        Raises CacheFull or CacheReadOnly where nothing more can be stored.
+        """
         self._started = _now()
         self._cells = {planned.cell.name: self._found(planned) for planned in self.planned}
         self._write("running")
@@ -71,8 +77,11 @@ class Sweeper:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(at_once, len(waiting))):
                     group.create_task(self._work(waiting))
-        except BaseException:
+        except BaseException as error:
             self._write("interrupted")
+            full = error.subgroup(_FULL) if isinstance(error, BaseExceptionGroup) else None
+            if full:
+                raise full.exceptions[0] from None
             raise
         self._write(_outcome(self._cells.values()))
         return Sweep(self.name, _outcome(self.cells), self._started, self.cells, _now())
@@ -126,6 +135,9 @@ class Sweeper:
         except Occupied:
             self._note(name, WAITING, "another process works on it")
             return False
+        except _FULL:
+            # The store is that of all cells: each would lose there what it has paid for.
+            raise
         except Partial as error:
             self._note(name, STOPPED, str(error))
         except (RectomError, CacheError, OSError) as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cache import CacheError, CacheFull, CacheReadOnly, Store
 from flows import sweep as ours
 from flows.evaluate import evaluate as evaluated
 from flows.sweep import chosen
@@ -140,6 +141,31 @@ def test_a_cell_that_fails_stops_no_other(tmp_path: Path, server: FakeOpenAI) ->
     why = {cell["why"] for cell in ended.line["cells"] if cell["benchmark"] == "tomi"}
     assert all(str(tmp_path / "nothing") in words for words in why)
     assert "failed: tomi · cot · gone: no tomi data" in ended.err
+
+
+@pytest.mark.parametrize("kind", [CacheFull, CacheReadOnly])
+def test_a_store_that_takes_no_more_ends_the_sweep(
+    tmp_path: Path, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, kind: type[CacheError]
+) -> None:
+    room, stored = 10, Store.put
+
+    async def put(store: Store, what: str, *entry: Any) -> None:
+        nonlocal room
+        room -= what == "reply"
+        if room < 0:
+            raise kind(f"no room in {store.folder}")
+        await stored(store, what, *entry)
+
+    monkeypatch.setattr(Store, "put", put)
+    file = write(tmp_path, server, at_once=2)
+    ended = sweep(file)
+    assert (ended.status, ended.errors[-1]) == (1, f"rectom: no room in {tmp_path / 'store'}")
+    kept = Sweep.read(tmp_path / "runs" / "night")
+    assert kept.state == "interrupted"
+    assert kept.ended
+    assert sorted(cell.state for cell in kept.cells) == [RUNNING, RUNNING, WAITING, WAITING]
+    monkeypatch.undo()
+    assert sweep(file).status == 0
 
 
 def test_a_sweep_that_is_killed_anywhere_loses_nothing_and_pays_once(tmp_path: Path, server: FakeOpenAI) -> None:
