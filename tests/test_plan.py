@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from flows.commands import sweep as command
+from flows.commands.sweep_plan import _print
 from flows.plan import Estimate, total
 from rectom.results.sweep import FAILED, FINISHED, WAITING, Cell
 from tests.fake_openai import FakeOpenAI
@@ -284,6 +286,26 @@ def test_a_cell_that_cannot_be_begun_is_named_and_stops_no_other(tmp_path: Path,
     assert [cell["state"] for name, cell in found.items() if name != "all"] == [FAILED, FAILED, WAITING, FAILED]
     assert calls(found) == [0, 0, 40, 0]
     assert "no tomi data" in found["tomi · cot · fake"]["why"]
+    none = call("sweep", file, "--plan", *options(tmp_path), "--only", "tomi")
+    assert (none.status, none.out.count("cannot begin: ")) == (3, 2)
+
+
+ESTIMATES = [Estimate(Cell("a-model-with-a-name", method, "hitom/400"), calls=70_000) for method in ("cot", "rectom")]
+
+
+def test_a_cell_has_a_line_where_nobody_looks_on(tmp_path: Path, server: FakeOpenAI) -> None:
+    file = write(tmp_path, server, models=[model(server, "a-model-with-a-name-that-is-long", label="")])
+    told = call("sweep", file, "--plan", *options(tmp_path), COLUMNS="80").out.splitlines()
+    assert [line for line in told if line.startswith(" fresh/small · rectom · a-model-with-a-name-that-is-long  ")]
+
+
+def test_in_a_narrow_terminal_what_cells_share_is_said_once() -> None:
+    console = Console(force_terminal=True, color_system=None, width=80)
+    with console.capture() as caught:
+        _print("night", ESTIMATES, console)
+    lines = caught.get().splitlines()
+    assert lines[0].rstrip() == "sweep night: what would be sent · hitom/400 · a-model-with-a-name"
+    assert [line.split()[0] for line in lines[3:5]] == ["cot", "rectom"]
 
 
 def test_cells_are_added_up() -> None:

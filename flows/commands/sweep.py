@@ -114,8 +114,7 @@ def command(
 def _plan(name: str, planned: Sequence[Planned], purse: Purse, retry: bool, as_json: bool) -> int:
     from flows.commands.sweep_plan import show
 
-    show(name, planned, purse, retry, as_json)
-    return 0
+    return 0 if show(name, planned, purse, retry, as_json) else PARTIAL
 
 
 def _conductors(plain: bool) -> tuple[Conduct, Within]:

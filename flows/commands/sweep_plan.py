@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import click
 import orjson
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from flows import loop
@@ -19,7 +20,7 @@ from flows.plan import CHARACTERS, IN_JSON_TOKENS, IN_WORDS_TOKENS, Estimate, Pl
 from flows.purse import Purse
 from flows.shared import sharing
 from rectom.printable import shown
-from rectom.results.sweep import FAILED, FINISHED
+from rectom.results.sweep import FAILED, FINISHED, Cell
 
 _NOTES = (
     "calls: requests to be sent that the store has no reply to, counted with the first cell that would send them;",
@@ -29,8 +30,16 @@ _NOTES = (
 )
 
 
-def show(name: str, planned: Sequence[Planned], purse: Purse, retry: bool, as_json: bool) -> None:
-    """Print what the cells of a sweep would come to."""
+#: What tells cells apart, and a cell without any of it.
+_NAMELESS: Final = Cell("", "", "")
+_LABELS: Final = ("benchmark", "method", "model", "setting", "seed")
+
+#: More columns than any table needs.
+_ANY: Final = 10_000
+
+
+def show(name: str, planned: Sequence[Planned], purse: Purse, retry: bool, as_json: bool) -> bool:
+    """Print what the cells of a sweep would come to. False if none of them can be begun."""
     told = Console(stderr=True)
     with sharing(planned[0].settings.cache, purse, []) as shared, told.status("planning …"):
         estimates = loop.run(_estimates(Planner(shared, retry), planned))
@@ -38,6 +47,7 @@ def show(name: str, planned: Sequence[Planned], purse: Purse, retry: bool, as_js
         click.echo(orjson.dumps(_json(name, estimates)).decode())
     else:
         _print(name, estimates, Console())
+    return any(one.state != FAILED for one in estimates)
 
 
 async def _estimates(planner: Planner, planned: Sequence[Planned]) -> list[Estimate]:
@@ -45,18 +55,38 @@ async def _estimates(planner: Planner, planned: Sequence[Planned]) -> list[Estim
 
 
 def _print(name: str, estimates: Sequence[Estimate], console: Console) -> None:
-    title = shown(f"sweep {name}: what would be sent", "table.title")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("cell", "questions", "in store", "calls", "tokens in", "tokens out", "money"):
-        table.add_column(heading, justify="left" if heading == "cell" else "right", overflow="fold")
-    for number, one in enumerate(estimates, 1):
-        table.add_row(shown(one.cell.name), *_row(one), end_section=number == len(estimates))
-    table.add_row("all cells", *_row(total(estimates)))
+    title = f"sweep {name}: what would be sent"
+    table = _table(title, [one.cell.name for one in estimates], estimates)
+    needed = Measurement.get(console, console.options.update(width=_ANY), table).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, needed)
+    elif needed > console.width:
+        shared, names = _apart([one.cell for one in estimates])
+        table = _table(" · ".join(filter(None, [title, shared])), names, estimates)
+        table.show_edge, table.padding = False, (0, 1, 0, 0)
     console.print(table)
     for one in estimates:
         if one.state == FAILED:
             console.print(shown(f"cannot begin: {one.cell.name}: {one.why}"), soft_wrap=True)
     console.print(*_NOTES, sep="\n", highlight=False)
+
+
+def _table(title: str, names: Sequence[str], estimates: Sequence[Estimate]) -> Table:
+    table = Table(title=shown(title, "table.title"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("cell", "questions", "in store", "calls", "tokens in", "tokens out", "money"):
+        table.add_column(heading, justify="left" if heading == "cell" else "right", overflow="fold")
+    for name, one in zip(names, estimates, strict=True):
+        table.add_row(shown(name), *_row(one), end_section=one is estimates[-1])
+    table.add_row("all cells", *_row(total(estimates)))
+    return table
+
+
+def _apart(cells: Sequence[Cell]) -> tuple[str, list[str]]:
+    """What all cells have in common, and what each is called without it."""
+    labels = [{name: getattr(cell, name) for name in _LABELS} for cell in cells]
+    common = dict(set.intersection(*(set(one.items()) for one in labels))) if len(cells) > 1 else {}
+    rest = [{name: value for name, value in one.items() if name not in common} for one in labels]
+    return replace(_NAMELESS, **common).name, [replace(_NAMELESS, **one).name for one in rest]
 
 
 def _row(one: Estimate) -> list[str]:
