@@ -76,6 +76,23 @@ def test_a_finished_run_is_listed_with_its_figures(tmp_path: Path) -> None:
     assert run.to_json()["money"] == "1.250000"
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"benchmark": "hitom/400", "rules": "hitom", "window": None, "temperature": 0.0}, ""),
+        ({"benchmark": "fresh/400", "rules": "literal", "window": 5}, "rules literal, window 5"),
+        ({"benchmark": "hitom/400", "update": "model", "draw": 3}, "update model, draw 3"),
+        (
+            {"benchmark": "hitom/400", "method": "rectom", "readers": {"chain": "rules", "answer": "model"}},
+            "chain by rules",
+        ),
+        ({"benchmark": "hitom/400", "method": "rectom-lite", "readers": {"chain": "either", "abstract": "model"}}, ""),
+    ],
+)
+def test_what_sets_a_run_apart_is_told(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
+    assert found(write_run(tmp_path / "night", [answer(0)], settings={"data": "d" * 64, **settings})).setting == words
+
+
 def test_samples_and_tries_of_a_ballot_do_not_narrow_the_interval(tmp_path: Path) -> None:
     samples = [answer(number, number < 3, id=f"{number}#{sample}") for number in range(4) for sample in (1, 2, 3)]
     run = found(write_run(tmp_path / "samples", samples, settings={**SETTINGS, "samples": 3}))

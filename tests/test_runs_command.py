@@ -58,11 +58,11 @@ def shown(runs: Path, *arguments: object) -> dict[str, str]:
 def test_it_tells_of_every_run_in_a_line(runs: Path) -> None:
     lines = {name: " ".join(line.split()) for name, line in shown(runs).items()}
     assert lines == {
-        "killed-1": "killed-1 killed 2/400 30 s toy/all · rectom · 1 failed",
+        "killed-1": "killed-1 killed 2/400 30 s toy/all · rectom · rules hitom · 1 failed",
         LONG: f"{LONG} finished 100.0 [21,100] 1 4 0 1 s 7 min",
-        "good": "good finished 100.0 [34,100] 2 4 0 1.25 USD 1 s 3 h toy/all · rectom",
+        "good": "good finished 100.0 [34,100] 2 4 0 1.25 USD 1 s 3 h toy/all · rectom · rules hitom",
         "night": "night partial 8 h sweep: 2 finished, 1 failed",
-        "partial-1": "partial-1 partial 25.0 [5,70] 4 4 0 1 s 2 d toy/all · rectom · 1 failed",
+        "partial-1": "partial-1 partial 25.0 [5,70] 4 4 0 1 s 2 d toy/all · rectom · rules hitom · 1 failed",
         "bad": "bad damaged",
     }
 
@@ -105,6 +105,7 @@ def test_json_has_a_line_a_run_with_all_there_is(runs: Path) -> None:
         "benchmark": "toy/all",
         "method": "rectom",
         "model": "",
+        "setting": "rules hitom",
         "questions": 2,
         "answered": 2,
         "failed": 0,
@@ -162,7 +163,7 @@ def test_what_a_folder_says_does_nothing_to_the_terminal(runs: Path) -> None:
     _, first, second = ended.out.splitlines()
     assert first.startswith("a?[2J b ")
     assert " 1.25 [bold]?USD?[2J " in first
-    assert first.endswith("· ?]0;evil?")
+    assert first.endswith("· ?]0;evil? · rules hitom")
     assert second.startswith("a?[bold]b ")
     lines = [json.loads(line) for line in call("runs", "--runs", runs, "a*b", "--json").out.splitlines()]
     assert {line["name"] for line in lines} == {"a\x1b[2J b", "a\n[bold]b"}

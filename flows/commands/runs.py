@@ -129,7 +129,7 @@ def _more(one: Listed) -> str:
     failed = [f"{one.failed} failed"] if one.failed else []
     is_named = one.name.startswith(f"{one.benchmark.replace('/', '-')}.{one.method}")
     named = [] if is_named else [one.benchmark, one.method, one.model]
-    return printed(" · ".join(filter(None, [*named, *failed])))
+    return printed(" · ".join(filter(None, [*named, one.setting, *failed])))
 
 
 def _short(number: int | None) -> str:

@@ -193,7 +193,8 @@ class RunFolder:
                     if isinstance(data, dict) and "id" in data:
                         yield data
         except FileNotFoundError:
-            raise DataError(f"{self.folder} has no {name}: not a run, or one that never began; `rectom runs` lists them") from None
+            why = "not a run, or one that never began; `rectom runs` lists them"
+            raise DataError(f"{self.folder} has no {name}: {why}") from None
 
     def _write_lines(self, name: str, lines: Iterable[dict[str, Any]]) -> None:
         self.write(name, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))

@@ -43,6 +43,22 @@ _BEGINNING: Final = re.compile(
     r"lock|results\.jsonl|traces\.jsonl|command\.json[a-z0-9_]*|\.?(command|manifest|sweep)\.json\.[0-9a-f]+\.part"
 )
 
+#: Settings that are told where they are not these.
+_USUAL: Final = {
+    "limit": None,
+    "update": "rules",
+    "state": "on",
+    "verify": False,
+    "window": None,
+    "repairs": 2,
+    "temperature": 0.0,
+    "top_p": None,
+    "top_k": None,
+    "max_tokens": None,
+    "samples": 1,
+    "draw": 0,
+}
+
 #: More than a run may cost in any currency; what says so was written by something else.
 _MOST: Final = Decimal(10) ** 15
 
@@ -51,6 +67,7 @@ _MOST: Final = Decimal(10) ** 15
 class Listed:
     """A run, or a sweep, of the list.
 
+    `setting` says in words what sets a run apart from one with the usual settings: `rules literal, window 5`.
     `answered` of `questions` are done, `failed` of them for good; `accuracy` (0 to 1) and `interval` are those of a run
     that is finished. `calls` are its different ones, `tokens` those of their replies, and `money` the price of
     these in `currency`; of a run that has not ended, `calls` and `tokens` are what its sessions sent and used. `wall_s`
@@ -63,6 +80,7 @@ class Listed:
     benchmark: str = ""
     method: str = ""
     model: str = ""
+    setting: str = ""
     questions: int | None = None
     answered: int | None = None
     failed: int = 0
@@ -156,8 +174,17 @@ def _sweep(name: str, folder: Path) -> Listed:
 def _run(name: str, folder: Path, manifest: Mapping[str, Any]) -> Listed:
     state = _alive(folder, manifest["state"])
     benchmark, method, model = (str(manifest["settings"].get(what) or "") for what in ("benchmark", "method", "model"))
-    begun = Listed(name, state, benchmark, method, model, since=_time(manifest.get("ended") or _last(manifest)))
+    since = _time(manifest.get("ended") or _last(manifest))
+    begun = Listed(name, state, benchmark, method, model, _setting(manifest["settings"]), since=since)
     return _finished(begun, manifest) if state == FINISHED else _unfinished(begun, manifest, folder)
+
+
+def _setting(settings: Mapping[str, Any]) -> str:
+    rules, readers = settings.get("rules"), settings.get("readers") or {}
+    told = [f"rules {rules}"] if rules and rules != str(settings["benchmark"]).partition("/")[0] else []
+    told += [f"{name} {settings[name]}" for name, usual in _USUAL.items() if settings.get(name, usual) != usual]
+    mixed = settings.get("method") == "rectom" and "model" in readers.values()
+    return ", ".join([*told, *(f"{step} by {who}" for step, who in readers.items() if mixed and who != "model")])
 
 
 def _finished(run: Listed, manifest: Mapping[str, Any]) -> Listed:
