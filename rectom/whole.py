@@ -46,17 +46,17 @@ def write(path: Path, data: bytes, *, private: bool = False, lasting: bool = Fal
             # The rename may reach the disk before the content does.
             os.fsync(file.fileno())
     if lasting:
-        _settle(path.parent)
+        settle(path.parent)
 
 
-def _made(path: Path, mode: int) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-
-
-def _settle(folder: Path) -> None:
+def settle(folder: Path) -> None:
     """Bring the names in a folder to the disk: one that is written first must not outlive it in a loss of power."""
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def _made(path: Path, mode: int) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import stat
 import sys
@@ -344,6 +345,32 @@ async def test_a_restart_joins_what_is_under_way(tmp_path: Path) -> None:
         assert server.sizes == [20, 1]
         assert server.asked["GET /files"] == downloads
         assert notes(tmp_path) == []
+
+
+async def test_an_output_that_was_lost_is_downloaded_again(tmp_path: Path) -> None:
+    async with BatchServer() as server:
+        await left_behind(server, tmp_path, range(20))
+        await ask(server, tmp_path, range(10))
+        (output,) = (name for name in names(tmp_path) if name.endswith(".output.jsonl"))
+        (tmp_path / output).write_bytes(b"")
+        found = await ask(server, tmp_path, range(10, 20))
+        assert [reply.text for reply in found] == [f"echo: {n}" for n in range(10, 20)]
+        assert server.sizes == [20]
+        assert notes(tmp_path) == []
+
+
+async def test_results_are_on_the_disk_before_the_note_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def note(number: int) -> None:
+        seen.append((stat.S_ISDIR(os.fstat(number).st_mode), any(tmp_path.glob("*.output.jsonl"))))
+
+    monkeypatch.setattr(os, "fsync", note)
+    async with BatchServer() as server:
+        await ask(server, tmp_path, ["a"])
+    assert seen[-4:] == [(False, False), (True, True), (False, True), (True, True)]
 
 
 async def test_a_changed_request_is_a_new_row(tmp_path: Path) -> None:

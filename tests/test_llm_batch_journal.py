@@ -108,6 +108,20 @@ def test_rows_of_another_try_are_not_taken_for_ours(tmp_path: Path) -> None:
     assert reopened(tmp_path).jobs == []
 
 
+@pytest.mark.parametrize("content", [b"", bytes(100), None])
+def test_a_job_whose_output_was_lost_waits_for_it_again(tmp_path: Path, content: bytes | None) -> None:
+    journal, job = begun(tmp_path)
+    put_output(journal, job)
+    if content is None:
+        journal.output(job).unlink()
+    else:
+        journal.output(job).write_bytes(content)
+    journal.errors(job).write_bytes(orjson.dumps({"custom_id": f"{KEYS[0]}-1", "error": "late"}))
+    (found,) = reopened(tmp_path).jobs
+    assert (list(found.rows), found.ended, found.results) == (KEYS, 0.0, {})
+    assert list(tmp_path.iterdir()) == [journal.note_of(job)]
+
+
 def test_the_newest_job_holds_a_key(tmp_path: Path) -> None:
     journal, _ = begun(tmp_path)
     newer = journal.begin([journal.next_row(KEYS[0])], "e", "s")

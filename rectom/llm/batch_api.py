@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from rectom.llm.batch_disk import using
 from rectom.llm.headers import named_wait
 from rectom.llm.secret import Secret
 from rectom.llm.verdict import Judge
+from rectom.whole import settle
 
 if TYPE_CHECKING:
     import openai
@@ -139,7 +141,10 @@ class BatchApi:
         return self._state(batch_id, _fields(batch))
 
     async def download(self, file_id: str, path: Path) -> None:
-        """Put a file of the server's into `path`, whole or not at all. Raises `Unknown` where there is none."""
+        """Put a file of the server's into `path`, whole or not at all, on the disk when this returns.
+
+        Raises `Unknown` where there is none.
+        """
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             with using(path.parent):
@@ -152,8 +157,12 @@ class BatchApi:
                         if size > _LARGEST_OUTPUT:
                             raise BatchRefused(f"{self._address} sends more than {_LARGEST_OUTPUT:,} bytes of results")
                         file.write(piece)
+                    file.flush()
+                    # The note that says that it came must not outlive it in a loss of power.
+                    await asyncio.to_thread(os.fsync, file.fileno())
             with using(path.parent):
                 part.replace(path)
+                settle(path.parent)
         except Exception as fault:
             if _is_unknown(fault):
                 raise Unknown from None

@@ -154,20 +154,34 @@ class Journal:
         }
         write_whole(self.note_of(job), orjson.dumps(fields))
 
-    def read_results(self, job: Job) -> None:
-        """Find the replies in the server's files of a job. Raises `SettingsError` where one cannot be read."""
+    def read_results(self, job: Job) -> list[Place]:
+        """Find the replies in the server's files of a job; returns all results there, whosever they are.
+
+        Raises `SettingsError` where a file cannot be read.
+        """
         malformed = 0
+        places: list[Place] = []
         for path in (self.output(job), self.errors(job)):
             with using(self._folder):
                 found = read_rows(path) if path.exists() else None
             if found is not None:
                 malformed += found.malformed
+                places += found.results.values()
                 for row, place in found.results.items():
                     known = job.results.get(row.key)
                     if job.rows.get(row.key) == row and not (known and known.good):
                         job.results[row.key] = place
         if malformed:
             _LOG.warning("batch %s: %d lines of its results cannot be read", job.batch_id, malformed)
+        return places
+
+    def forget_results(self, job: Job) -> None:
+        """Delete the server's files of a job: they are to come anew."""
+        job.ended = 0.0
+        job.results.clear()
+        with using(self._folder):
+            for path in (self.output(job), self.errors(job)):
+                path.unlink(missing_ok=True)
 
     def end(self, job: Job, wanted: Collection[str]) -> None:
         """Note that the server's files are here; `wanted` are the keys that somebody waits for."""
@@ -231,8 +245,11 @@ class Journal:
         for key in keys:
             job.rows.pop(key, None)
         if job.ended:
-            self.read_results(job)
-            self.settle(job, job.failed)
+            found = self.read_results(job)
+            if any(place.good for place in found) or job.rows.keys() <= job.results.keys():
+                self.settle(job, job.failed)
+            else:  # the output was lost, as in a loss of power: its rows are paid for, and still with the server
+                self.forget_results(job)
         if job.rows:
             self._enter(job)
         else:
