@@ -244,6 +244,7 @@ def test_the_same_sweep_is_not_run_twice_at_once(tmp_path: Path, server: FakeOpe
     ended = sweep(file)
     assert ended.status == 1
     assert ended.errors[-1].startswith(f"rectom: another process works on {tmp_path / 'runs' / 'night'}: wait for it")
+    assert ended.errors[-1].endswith(f", or choose another name in {file}")
     lock.close()
     assert sweep(file, "--only", "cot").status == 0
 

@@ -85,7 +85,10 @@ def command(
     with told.status("starting Prefect …") if not plain else told.status("starting …"):
         conduct, within = _conductors(plain)
     folder = runs / matrix.name
-    with closing(hold(folder)), sharing(planned[0].settings.cache, purse, _endpoints(planned)) as shared:
+    with (
+        closing(hold(folder, f"choose another name in {file}")),
+        sharing(planned[0].settings.cache, purse, _endpoints(planned)) as shared,
+    ):
         CommandLine.of(click.get_current_context()).keep(folder)
         purse.admit_currencies([one.settings.budget for one in planned if one.settings.asks_a_model()])
         sweeper = Sweeper(

@@ -200,10 +200,10 @@ class RunFolder:
         self.write(name, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
 
 
-def hold(folder: Path) -> IO[bytes]:
+def hold(folder: Path, instead: str = "choose another --name") -> IO[bytes]:
     """Keep others off a run or a sweep until the file is closed or the process ends, however it ends.
 
-    Makes the folder. Raises Occupied if another holds it.
+    Makes the folder. Raises Occupied if another holds it, with what may be done `instead` of waiting.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / "lock").open("ab")
@@ -215,7 +215,7 @@ def hold(folder: Path) -> IO[bytes]:
         else:
             return file
     file.close()
-    raise Occupied(f"another process works on {folder}: wait for it, or choose another --name")
+    raise Occupied(f"another process works on {folder}: wait for it, or {instead}")
 
 
 def _ends_with_newline(path: Path) -> bool:
