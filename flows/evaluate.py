@@ -40,7 +40,7 @@ from rectom.results.outcome import Outcome, Trace
 from rectom.results.scoring import Measure, official
 from rectom.results.summary import Cost, Money, summary_line
 from rectom.results.writing import rows_csv, rows_latex, rows_markdown
-from rectom.task import in_view, task
+from rectom.task import TASKS, in_view, task
 from tasks.run import Failure, Run, running
 
 #: Brings a run's shards through the pipeline: plainly or under Prefect.
@@ -106,6 +106,9 @@ def benchmark_of(settings: Settings, shared: Shared | None) -> Benchmark:
 def load_benchmark(settings: Settings) -> Benchmark:
     """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
     benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
+    kind = TASKS.get(benchmark.task)
+    if kind and not kind.grammar and not settings.asks_a_model():
+        raise SettingsError(f"no rule reads {benchmark.name}, which follows no grammar: give --model NAME")
     # Before the cut, since all questions about a story say whom it is about.
     benchmark = in_view(permute(benchmark, settings.permuted, settings.seed))
     if settings.stories:

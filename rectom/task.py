@@ -39,7 +39,7 @@ class Task:
     that asks a model, given the asker, the rules and the size of a window.
     `words` gives the vocabulary of a story's lines. `asks_for_people` tells whether where people are may be asked
     for: otherwise the answer is given without that. `in_view` tells whether a story is read with the questions about it
-    in view: of a text without a grammar more can be said than any question needs.
+    in view: of a text without a `grammar` more can be said than any question needs, and rules alone read none of it.
     """
 
     prompts: str
@@ -49,6 +49,7 @@ class Task:
     words: Callable[[Sequence[str]], Vocabulary] = words_of
     asks_for_people: bool = True
     in_view: bool = False
+    grammar: bool = True
 
 
 def _model(kind: type[ModelReader]) -> MakeReader:
@@ -63,8 +64,8 @@ TASKS: Final[Mapping[str, Task]] = {
     "tomi": Task(
         "tomi", PRESETS["hitom"], TomiReader, _model(TomiModelReader), partial(words_of, read=tomi.vocabulary), False
     ),
-    "story": Task("story", STORY_RULES, StoryRules, _model(StoryReader), in_view=True),
-    "dialogue": Task("dialogue", DIALOGUE_RULES, DialogueRules, _model(DialogueReader), in_dialogue),
+    "story": Task("story", STORY_RULES, StoryRules, _model(StoryReader), in_view=True, grammar=False),
+    "dialogue": Task("dialogue", DIALOGUE_RULES, DialogueRules, _model(DialogueReader), in_dialogue, grammar=False),
 }
 
 

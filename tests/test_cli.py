@@ -30,6 +30,7 @@ from tests.laboratory import (
     spawn,
     write_stories,
 )
+from tests.published import published
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +204,13 @@ def test_a_benchmark_that_there_is_not_is_named(lab: Lab, target: str, words: st
     assert ended.status == 1
     assert len(ended.errors) == 1
     assert words in ended.errors[0]
+
+
+def test_a_text_without_a_grammar_needs_a_model(tmp_path: Path) -> None:
+    ended = call("run", "bigtom", "--plain", "--runs", tmp_path / "runs", RECTOM_DATA=str(published("bigtom")))
+    assert ended.status == 1
+    assert ended.errors == ["rectom: no rule reads bigtom, which follows no grammar: give --model NAME"]
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_window_that_makes_no_sense_is_a_wrong_command_line(lab: Lab) -> None:
