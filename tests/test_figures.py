@@ -391,6 +391,15 @@ def test_what_asked_no_model_stands_at_the_left_edge() -> None:
     assert figure.axes[0].get_xscale() == "log"
 
 
+def test_of_several_figures_a_method_looks_alike_in_each() -> None:
+    among = ["direct", "cot", "rectom"]
+    line = Line("rectom", ["1"], [0.5], [(0.4, 0.6)])
+    (first,) = markers(drawn(by_order([line], "", among)))
+    (second,) = markers(drawn(by_tokens([point("rectom", 100, 0.5, "y")], "", among, ["x", "y"])))
+    assert {first.get_marker(), second.get_marker()} == {"^"}
+    assert (first.get_color(), second.get_markerfacecolor()) == (LIGHT.series[2], LIGHT.paper)
+
+
 def test_models_fill_the_markers_of_the_methods() -> None:
     figure = drawn(by_tokens([point(name, 100, 0.5, model) for name in "ab" for model in ("x", "y")], ""))
     one, two, three, four = markers(figure)

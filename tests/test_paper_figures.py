@@ -6,6 +6,7 @@ import pytest
 
 from rectom.results import grid
 from rectom.results.attribution import UNTOLD
+from rectom.results.figures.theme import LIGHT
 from rectom.results.folder import TIMES
 from rectom.results.paper_figures import drawn
 from tests.reported import outcome, write
@@ -39,6 +40,13 @@ def test_the_figures_of_a_report_are_drawn_with_their_titles(runs: Path) -> None
     faults = found["faults-hitom-400"].files["faults-hitom-400.svg"].decode()
     assert "revision" in faults
     assert "4 (100 %)" in faults
+
+
+def test_a_method_looks_alike_where_another_is_missing(runs: Path) -> None:
+    write(runs, "tomi", "1" * 10, benchmark="tomi/all")
+    found = {figure.name: figure for figure in drawn(grid.read(["cot", "ours", "tomi"], runs))}
+    for name in ("orders-hitom-400-gpt-5.4", "orders-tomi-all-gpt-5.4", "tokens-tomi-all"):
+        assert LIGHT.series[1] in found[name].files[f"{name}.svg"].decode()
 
 
 def test_wrong_answers_of_which_nothing_is_told_are_drawn_too(tmp_path: Path) -> None:

@@ -38,16 +38,17 @@ def drawn(grid: Grid) -> Iterator[Drawn]:
 
 
 def _pictures(grid: Grid) -> Iterator[tuple[str, str, Picture]]:
+    among = list(map(line_name, grid.lines))
     for benchmark in grid.benchmarks:
         mark = _mark(benchmark)
         for model in grid.models:
             if lines := _lines(grid.of(benchmark, model)):
                 title = f"{benchmark}, {model}: accuracy by order"
-                yield f"orders-{mark}-{_mark(model)}", title, by_order(lines, title)
+                yield f"orders-{mark}-{_mark(model)}", title, by_order(lines, title, among)
         points = _points(grid.of(benchmark))
         if any(point.tokens for point in points):
             title = f"{benchmark}: accuracy against tokens a question"
-            yield f"tokens-{mark}", title, by_tokens(points, title)
+            yield f"tokens-{mark}", title, by_tokens(points, title, among, grid.models)
         if faults := _faults(grid.of(benchmark)):
             title = f"{benchmark}: where wrong answers went wrong"
             yield f"faults-{mark}", title, by_step(faults, title)

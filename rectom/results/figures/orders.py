@@ -32,20 +32,23 @@ class Line:
     intervals: Sequence[Interval]
 
 
-def by_order(lines: Sequence[Line], title: str) -> Picture:
-    """Points with interval bars for each method and order, beside each other; numbered orders are joined by a line."""
+def by_order(lines: Sequence[Line], title: str, among: Sequence[str] = ()) -> Picture:
+    """Points with interval bars for each method and order, beside each other; numbered orders are joined by a line.
+
+    `among` are the names of all methods of several figures, in which each then looks alike.
+    """
     if not any(line.orders for line in lines):
         return sentence(title, "No question was answered.")
-    return partial(_draw, lines, title)
+    return partial(_draw, lines, title, among)
 
 
-def _draw(lines: Sequence[Line], title: str, theme: Theme) -> Figure:
+def _draw(lines: Sequence[Line], title: str, among: Sequence[str], theme: Theme) -> Figure:
     figure = sheet(title, 3.6)
     axes = figure.subplots()
     orders = _orders(lines)
     _ground(axes, orders, theme)
     apart = min(_APART, _DODGE / len(lines))
-    looks = [theme.look(place) for place in range(len(lines))]
+    looks = [theme.look(among.index(line.name) if among else place) for place, line in enumerate(lines)]
     for place, (line, look) in enumerate(zip(lines, looks, strict=True)):
         _line(axes, line, look, orders, (place - (len(lines) - 1) / 2) * apart, theme)
     legend(figure, [(line.name, marker(look, theme, joined=True)) for line, look in zip(lines, looks, strict=True)])

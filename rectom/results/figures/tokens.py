@@ -37,13 +37,14 @@ class Point:
     group: str = ""
 
 
-def by_tokens(points: Sequence[Point], title: str) -> Picture:
+def by_tokens(points: Sequence[Point], title: str, among: Sequence[str] = (), groups: Sequence[str] = ()) -> Picture:
     """Points with interval bars over a logarithmic axis, and the frontier with its labels.
 
     Methods have a colour and a marker each, those of `by_order` where they come in the same order; models fill the
-    markers. Eight methods with six models are told apart.
+    markers. Eight methods with six models are told apart. `among` and `groups` are the names of all methods and models
+    of several figures, in which each then looks alike.
     """
-    return partial(_draw, points, title) if points else sentence(title, "No question was answered.")
+    return partial(_draw, points, title, among, groups) if points else sentence(title, "No question was answered.")
 
 
 def frontier(points: Iterable[Point]) -> list[Point]:
@@ -85,14 +86,15 @@ class _Scale:
         return {rung: f"{rung:,g}" for rung in (tens if len(rungs) > 8 else rungs)}
 
 
-def _draw(points: Sequence[Point], title: str, theme: Theme) -> Figure:
+def _draw(points: Sequence[Point], title: str, among: Sequence[str], groups: Sequence[str], theme: Theme) -> Figure:
     methods, models = (list(dict.fromkeys(names)) for names in zip(*((p.name, p.group) for p in points), strict=True))
+    looks, fills = ({name: place for place, name in enumerate(names)} for names in (among or methods, groups or models))
     figure, scale = sheet(title, 3.8), _Scale.of(points)
     axes = figure.subplots()
     _ground(axes, points, scale, theme)
     bars = [[scale.place(replace(point, accuracy=end)) for end in point.interval] for point in points]
     for point, bar in zip(points, bars, strict=True):
-        look, (x, y) = theme.look(methods.index(point.name), models.index(point.group)), scale.place(point)
+        look, (x, y) = theme.look(looks[point.name], fills[point.group]), scale.place(point)
         axes.plot(*zip(*bar, strict=True), color=look.colour, linewidth=1, alpha=0.7)
         axes.add_line(marker(look, theme, [x], [y], joined=False))
     best = frontier(points)
@@ -100,18 +102,17 @@ def _draw(points: Sequence[Point], title: str, theme: Theme) -> Figure:
     edge = Line2D(*zip(*corners, strict=True), color=theme.soft, linewidth=1.2, zorder=1)
     axes.add_line(edge)
     several = len(models) > 1
-    by_method = [(name, marker(theme.look(place), theme, joined=False)) for place, name in enumerate(methods)]
-    by_model = _models(models, theme) if several else []
+    by_method = [(name, marker(theme.look(looks[name]), theme, joined=False)) for name in methods]
+    by_model = [(name, _of_model(fills[name], theme)) for name in models] if several else []
     legend(figure, by_method, [*by_model, ("frontier", edge)], length=1.8)
     names = [plain(f"{point.name} · {point.group}" if several else point.name, _LABEL) for point in best]
     label(figure, axes, names, list(map(scale.place, best)), [*bars, *pairwise(corners)])
     return figure
 
 
-def _models(models: Sequence[str], theme: Theme) -> list[tuple[str, Line2D]]:
-    """What stands for the models in a legend: markers of no method, as the models fill them."""
-    looks = (replace(theme.look(0, place), colour=theme.soft, marker="H", size=7.0) for place in range(len(models)))
-    return [(name, marker(look, theme, joined=False)) for name, look in zip(models, looks, strict=True)]
+def _of_model(place: int, theme: Theme) -> Line2D:
+    """What stands for a model in a legend: a marker of no method, as the model fills them."""
+    return marker(replace(theme.look(0, place), colour=theme.soft, marker="H", size=7.0), theme, joined=False)
 
 
 def _ground(axes: Axes, points: Sequence[Point], scale: _Scale, theme: Theme) -> None:
