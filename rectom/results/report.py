@@ -15,7 +15,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from rectom.results.attribution import FAULTS
+from rectom.results.attribution import FAULTS, UNTOLD
 from rectom.results.page_data import index_of, kind_of, pack, parts_of
 from rectom.results.paged import Asked, Paged, questions_of
 from rectom.results.summary import Score, by_order, failures
@@ -122,7 +122,9 @@ class _Told:
 
     @property
     def faults(self) -> dict[str, int]:
-        return _in_order(Counter(outcome.fault for outcome in self.run.outcomes if outcome.fault))
+        found = _in_order(Counter(outcome.fault for outcome in self.run.outcomes if outcome.fault))
+        untold = sum(not outcome.correct and not outcome.fault for outcome in self.run.outcomes)
+        return {**found, UNTOLD: untold} if found and untold else found
 
     @property
     def settings(self) -> list[tuple[str, str]]:
