@@ -73,6 +73,14 @@ def test_it_has_the_tables_the_pairs_and_what_went_wrong(report: PaperReport) ->
     ]
 
 
+def test_why_there_is_no_eff_is_told(tmp_path: Path) -> None:
+    write(tmp_path, "alone", "1" * 10)
+    report = PaperReport.of("alone", read(["alone"], tmp_path), tmp_path)
+    (cost,) = (sheet for sheet in report.tables if sheet.name == "table3")
+    assert cost.rows[0].values[1].text == "–"
+    assert "none for a method that takes no more than CoT, or that has no CoT beside it." in report.markdown()
+
+
 def test_every_table_is_a_file_in_each_form(report: PaperReport) -> None:
     files = dict(report.files())
     names = {f"tables/{sheet.name}.{form}" for sheet in report.sheets for form in ("md", "csv", "tex")}
