@@ -1,18 +1,19 @@
 from __future__ import annotations
 
-import csv
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
+import pyarrow.parquet as pq
 import pytest
 
 from flows.cli import COMMANDS
 from rectom.results.sweep import Cell, Sweep
 from tests.laboratory import Ended, call
+from tests.test_export import rows_of
 from tests.test_exported import write_asked_run
-from tests.test_finished import answer, write_run
+from tests.test_finished import answer, asked, write_run
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +47,7 @@ def refused(ended: Ended) -> str:
 
 def exported(file: Path) -> list[str]:
     """The runs whose rows a table has, in their order."""
-    with file.open(newline="") as opened:
-        return list(dict.fromkeys(row["run"] for row in csv.DictReader(opened)))
+    return list(dict.fromkeys(row["run"] for row in rows_of(file)))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,25 @@ def test_a_cell_whose_run_is_not_beside_the_sweep_is_left_out_and_named(runs: Pa
     done = export(runs, "night", "--to", "csv", "--out", tmp_path / "out")
     assert (done.status, exported(tmp_path / "out" / "results.csv")) == (3, ["one"])
     assert done.errors == ["rectom: left out, since its run is gone: toy · sc · m; run the sweep again"]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "datasets"])
+def test_runs_of_one_method_are_told_apart(runs: Path, tmp_path: Path, form: str) -> None:
+    write_asked_run(runs / "alone", [answer(0)], [asked(answer(0))], method="rectom", update="model", window=5)
+    seeds = {"one": 0, "two": 1}
+    cells = [Cell("m", "w/o-det", "toy", "window 5", seed, run, "finished") for run, seed in seeds.items()]
+    Sweep("night", "finished", "2026-01-02", cells).write(runs / "night")
+    out = tmp_path / "out"
+    assert export(runs, "night", "alone", "--to", form, "--out", out).status == 0
+    (file,) = out.rglob("results*")
+    rows = rows_of(file) if form == "csv" else pq.read_table(file).to_pylist()
+    told = [tuple(str(row[name] or 0) for name in ("run", "method", "label", "setting", "seed")) for row in rows]
+    assert list(dict.fromkeys(told)) == [
+        ("one", "cot", "w/o-det", "window 5", "0"),
+        ("two", "cot", "w/o-det", "window 5", "1"),
+        ("alone", "rectom", "w/o-det", "window 5", "0"),
+    ]
+    assert rows[-1]["seed"] == ("" if form == "csv" else None)
 
 
 def test_one_run_may_become_a_file_for_inspect(runs: Path, tmp_path: Path) -> None:

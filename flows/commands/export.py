@@ -13,7 +13,7 @@ from rectom.errors import SettingsError
 from rectom.printable import printable
 from rectom.results import export, inspect_log
 from rectom.results.exported import Exported
-from rectom.results.named import all_folders, missing_cells
+from rectom.results.named import all_folders, swept_cells
 
 #: What a single log of inspect_ai is called, if `--out` is to be a file.
 _LOG: Final = ".eval"
@@ -51,13 +51,15 @@ def command(names: tuple[str, ...], form: str, out: Path, place: Path, force: bo
     """  # noqa: D301  a backspace, which tells click to leave the list as it is
     if not force and _taken(out):
         raise SettingsError(f"{out} holds something already: choose another --out, or --force to write over it")
-    runs = [Exported.read(folder) for folder in all_folders(names, place)]
+    cells = swept_cells(names, place)
+    by_run = {run.resolve(): cell for cell, run in reversed(cells) if run}  # of several cells the first
+    runs = [Exported.read(folder, by_run.get(folder.resolve())) for folder in all_folders(names, place)]
     _different_names(runs)
     for path in _FORMS[form](runs, out):
         click.echo(path)
-    missing = missing_cells(names, place)
-    for cell in missing:
-        click.echo(f"rectom: left out, since its run is gone: {printable(cell)}; run the sweep again", err=True)
+    missing = [cell.name for cell, run in cells if run is None]
+    for name in missing:
+        click.echo(f"rectom: left out, since its run is gone: {printable(name)}; run the sweep again", err=True)
     return PARTIAL if missing else 0
 
 

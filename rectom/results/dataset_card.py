@@ -38,7 +38,8 @@ _TABLES: Final = """
 
 `results` has a row a question: what was asked, the right answer, the one given, the character chain, and the step at
 which a wrong answer went wrong, as far as that can be told. `calls` has a row a different call to the model, with its
-messages and its reply; `questions` are the ids of all questions that rest on it.
+messages and its reply; `questions` are the ids of all questions that rest on it. `label`, `setting` and `seed` tell
+runs of one `method` apart.
 
 Questions that failed count as wrong. The interval is Wilson's. Tokens are as the server counted them; in `results`, as
 if no question had shared a call with another.

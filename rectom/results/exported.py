@@ -18,9 +18,11 @@ from pydantic import BaseModel, Field
 from rectom.benchmarks.rows import checked
 from rectom.errors import DataError
 from rectom.results.folder import RunFolder
+from rectom.results.grid import role_of, variant_of
 from rectom.results.manifest import MEND, manifest, mending
 from rectom.results.statistics import Interval, wilson
 from rectom.results.summary import different_of
+from rectom.results.sweep import Cell
 
 _CALLS: Final = "calls.jsonl.gz"
 
@@ -28,13 +30,18 @@ _CALLS: Final = "calls.jsonl.gz"
 class Row(BaseModel):
     """What the rows of all tables begin with, so that those of several runs can stand in one.
 
-    `benchmark` is as in `hitom/400`; `model` is `rules` where none was asked.
+    `benchmark` is as in `hitom/400`; `model` is `rules` where none was asked. `label` and `setting` tell apart runs of
+    one method as a report does; they are those of the sweep that the run was exported with, as is `seed`, which is None
+    for a run alone.
     """
 
     run: str
     model: str
     method: str
     benchmark: str
+    label: str
+    setting: str
+    seed: int | None
 
 
 class Answer(Row):
@@ -180,7 +187,8 @@ R = TypeVar("R", bound=BaseModel)
 class Exported:
     """A finished run that is read to be exported.
 
-    `settings` are those of the manifest, which hold no addresses and no keys; `different` is how many questions there
+    `settings` are those of the manifest, which hold no addresses and no keys; `label`, `setting` and `seed` are as in
+    `Row`; `different` is how many questions there
     are if those that were asked several times count once; `started` and `ended` are those of its last session;
     `revision` is the git revision of RecToM where it ran from a checkout.
     """
@@ -191,6 +199,9 @@ class Exported:
     model: str
     method: str
     benchmark: str
+    label: str
+    setting: str
+    seed: int | None
     samples: int
     questions: int
     different: int
@@ -202,8 +213,11 @@ class Exported:
     revision: str | None
 
     @classmethod
-    def read(cls, folder: Path) -> Exported:
-        """Read a run folder. Raises DataError, naming the run, if it is missing, unfinished or damaged."""
+    def read(cls, folder: Path, cell: Cell | None = None) -> Exported:
+        """Read a run folder; `cell` is the cell of a sweep that the run is of.
+
+        Raises DataError, naming the run, if it is missing, unfinished or damaged.
+        """
         run = RunFolder(folder)
         raw, told = manifest(run, _Manifest, ", then export it")
         settings, summary = told.settings, told.summary
@@ -214,6 +228,9 @@ class Exported:
             settings.model,
             settings.method,
             settings.benchmark,
+            cell.method if cell else role_of(raw["settings"]),
+            cell.setting if cell else variant_of(raw["settings"]),
+            cell.seed if cell else None,
             settings.samples,
             summary.questions,
             different_of(raw["summary"], settings.samples),
@@ -264,8 +281,8 @@ class Exported:
             )
 
     @property
-    def _front(self) -> dict[str, str]:
-        return {"run": self.name, "model": self.model, "method": self.method, "benchmark": self.benchmark}
+    def _front(self) -> dict[str, Any]:
+        return {"run": self.name, **{name: getattr(self, name) for name in Row.model_fields if name != "run"}}
 
     def _uses(self) -> dict[str, _Use]:
         """The calls that the traces name, by their keys."""

@@ -219,10 +219,10 @@ def _labels(settings: Mapping[str, Any]) -> Labels:
     """The labels that the settings of a run give it. The seed of a permutation, or of a sample, is not one."""
     benchmark = re.sub(r"(\+[a-z]+(?:\.\d+)?)\.\d+", r"\1", str(settings.get("benchmark")))
     limit = f", first {settings['limit']}" if settings.get("limit") else ""
-    return Labels(str(settings.get("model", "rules")), role_of(settings), f"{benchmark}{limit}", _variant(settings))
+    return Labels(str(settings.get("model", "rules")), role_of(settings), f"{benchmark}{limit}", variant_of(settings))
 
 
-def _variant(settings: Mapping[str, Any]) -> str:
+def variant_of(settings: Mapping[str, Any]) -> str:
     """What sets RecToM apart from the paper's, besides its ablations: steps by rule, checks, windows."""
     readers = settings.get("readers") or {}
     mixed = len({*readers.values()}) > 1 and settings.get("method") == RECTOM

@@ -21,10 +21,10 @@ def all_folders(names: Sequence[str], place: Path) -> list[Path]:
     return _once([folder for name in names for folder in _runs_or_cells(name, place)])
 
 
-def missing_cells(names: Sequence[str], place: Path) -> list[str]:
-    """The finished cells of the sweeps among these names whose runs are not there, by the cells' names."""
+def swept_cells(names: Sequence[str], place: Path) -> list[tuple[sweep.Cell, Path | None]]:
+    """The finished cells of the sweeps among these names, each with its run's folder; None where that is gone."""
     sweeps = [folder for name in names if _is_sweep(folder := run_or_sweep(name, place))]
-    return [cell.name for folder in sweeps for cell, run in _finished(folder) if run is None]
+    return [found for folder in sweeps for found in _finished(folder)]
 
 
 def _once(folders: Sequence[Path]) -> list[Path]:
@@ -72,7 +72,6 @@ def _cells(folder: Path) -> list[Path]:
 
 
 def _finished(folder: Path) -> list[tuple[sweep.Cell, Path | None]]:
-    """The finished cells of a sweep, each with the folder of its run, which may be gone."""
     place = folder.resolve().parent
     cells = sweep.Sweep.read(folder).cells
     return [(cell, _run_of(cell, place)) for cell in cells if cell.state == sweep.FINISHED]
