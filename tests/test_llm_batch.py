@@ -34,6 +34,7 @@ from rectom.llm import (
 )
 from rectom.llm.address import Address
 from rectom.llm.batch import BatchRefused, BatchTransport, Pace, Size
+from rectom.llm.batch_api import BatchApi
 from rectom.llm.secret import Secret
 from rectom.llm.wire import Transport
 from rectom.reader.asking import Asker
@@ -357,6 +358,16 @@ async def test_an_output_that_was_lost_is_downloaded_again(tmp_path: Path) -> No
         assert [reply.text for reply in found] == [f"echo: {n}" for n in range(10, 20)]
         assert server.sizes == [20]
         assert notes(tmp_path) == []
+
+
+async def test_a_file_may_be_downloaded_several_times_at_once(tmp_path: Path) -> None:
+    async with BatchServer() as server:
+        server.files["file"] = bytes(10**6)
+        api = BatchApi(Address.parse(server.url), Secret(KEY))
+        await asyncio.gather(*(api.download("file", tmp_path / "output") for _ in range(4)))
+        await api.close()
+    assert names(tmp_path) == ["output"]
+    assert (tmp_path / "output").stat().st_size == 10**6
 
 
 async def test_results_are_on_the_disk_before_the_note_that_says_so(

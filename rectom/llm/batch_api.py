@@ -17,7 +17,7 @@ from rectom.llm.batch_disk import using
 from rectom.llm.headers import named_wait
 from rectom.llm.secret import Secret
 from rectom.llm.verdict import Judge
-from rectom.whole import settle
+from rectom.whole import beside, settle
 
 if TYPE_CHECKING:
     import openai
@@ -145,30 +145,31 @@ class BatchApi:
 
         Raises `Unknown` where there is none.
         """
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            with using(path.parent):
-                part.touch(mode=0o600)
-            async with self._client.files.with_streaming_response.content(file_id, timeout=_TRANSFER_S) as response:
-                size = 0
-                with using(path.parent), part.open("wb") as file:
-                    async for piece in response.iter_bytes(1 << 20):
-                        size += len(piece)
-                        if size > _LARGEST_OUTPUT:
-                            raise BatchRefused(f"{self._address} sends more than {_LARGEST_OUTPUT:,} bytes of results")
-                        file.write(piece)
-                    file.flush()
-                    # The note that says that it came must not outlive it in a loss of power.
-                    await asyncio.to_thread(os.fsync, file.fileno())
-            with using(path.parent):
-                part.replace(path)
-                settle(path.parent)
+            with beside(path) as part:
+                with using(path.parent):
+                    part.touch(mode=0o600)
+                await self._receive(file_id, part)
+                with using(path.parent):
+                    part.replace(path)
+                    settle(path.parent)
         except Exception as fault:
             if _is_unknown(fault):
                 raise Unknown from None
             raise self._meaning(fault, "files") from None
-        finally:
-            part.unlink(missing_ok=True)
+
+    async def _receive(self, file_id: str, part: Path) -> None:
+        async with self._client.files.with_streaming_response.content(file_id, timeout=_TRANSFER_S) as response:
+            size = 0
+            with using(part.parent), part.open("wb") as file:
+                async for piece in response.iter_bytes(1 << 20):
+                    size += len(piece)
+                    if size > _LARGEST_OUTPUT:
+                        raise BatchRefused(f"{self._address} sends more than {_LARGEST_OUTPUT:,} bytes of results")
+                    file.write(piece)
+                file.flush()
+                # The note that says that it came must not outlive it in a loss of power.
+                await asyncio.to_thread(os.fsync, file.fileno())
 
     @property
     def _client(self) -> openai.AsyncOpenAI:
