@@ -35,6 +35,8 @@ from rectom.llm import (
 from rectom.llm.address import Address
 from rectom.llm.batch import BatchRefused, BatchTransport, Pace, Size
 from rectom.llm.batch_api import BatchApi
+from rectom.llm.batch_journal import Job, Journal
+from rectom.llm.batch_rows import Place
 from rectom.llm.secret import Secret
 from rectom.llm.wire import Transport
 from rectom.reader.asking import Asker
@@ -266,6 +268,8 @@ async def test_two_batches_that_are_refused_for_a_full_queue_do_not_wait_for_eac
         ("GET /batches/", {"status": 200, "body": b"<html>hotel wifi</html>"}),
         ("GET /files/", {"status": 500}),
         ("GET /files/", {"status": 429}),
+        ("GET /files/", {"status": 200, "body": b"<html>hotel wifi</html>"}),
+        ("GET /files/", {"status": 200, "body": b""}),
     ],
 )
 async def test_passing_faults_are_waited_out(tmp_path: Path, where: str, how: dict[str, Any]) -> None:
@@ -273,6 +277,29 @@ async def test_passing_faults_are_waited_out(tmp_path: Path, where: str, how: di
         assert len(await ask(server, tmp_path, range(3))) == 3
         assert server.sizes == [3]
         assert not server.troubles
+
+
+@pytest.mark.parametrize("plan", [Plan(broken=lambda n: n % 3 == 0), Plan(missing=lambda n: n % 3 == 0)])
+async def test_a_page_instead_of_the_output_costs_no_row_that_is_there(tmp_path: Path, plan: Plan) -> None:
+    page = Trouble("GET /files/", 200, body=b"<html>hotel wifi</html>")
+    async with BatchServer([plan], troubles=[page]) as server:
+        assert len(await ask(server, tmp_path, range(9))) == 9
+        assert server.sizes == [9, 3]
+        assert not server.troubles
+
+
+async def test_pages_instead_of_the_output_are_given_up_and_the_job_is_kept(tmp_path: Path) -> None:
+    pages = [Trouble("GET /files/", 200, body=b"<html>hotel wifi</html>")] * 10**3
+    async with BatchServer(troubles=pages) as server:
+        pace = Pace(quiet=0.03, first=0.01, longest=0.02, outage=0.1)
+        with pytest.raises(EndpointError, match="something else for the results of the batch batch-0") as caught:
+            await ask(server, tmp_path, range(3), pace=pace)
+        (note,) = notes(tmp_path)
+        assert str(note) in str(caught.value)
+        assert names(tmp_path) == [note.name, "lock"]
+        server.troubles.clear()
+        assert len(await ask(server, tmp_path, range(3))) == 3
+        assert server.sizes == [3]
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -340,11 +367,11 @@ async def test_a_restart_joins_what_is_under_way(tmp_path: Path) -> None:
         assert [reply.text for reply in found] == [*(f"echo: {n}" for n in range(10)), "echo: new"]
         assert server.sizes == [20, 1]
         assert len(notes(tmp_path)) == 1
-        downloads = server.asked["GET /files"]
+        downloads = server.asked["GET files"]
         found = await ask(server, tmp_path, range(10, 20))
         assert [reply.text for reply in found] == [f"echo: {n}" for n in range(10, 20)]
         assert server.sizes == [20, 1]
-        assert server.asked["GET /files"] == downloads
+        assert server.asked["GET files"] == downloads
         assert notes(tmp_path) == []
 
 
@@ -382,6 +409,22 @@ async def test_results_are_on_the_disk_before_the_note_that_says_so(
     async with BatchServer() as server:
         await ask(server, tmp_path, ["a"])
     assert seen[-4:] == [(False, False), (True, True), (False, True), (True, True)]
+
+
+async def test_an_output_that_another_process_takes_away_is_downloaded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_and_lost(journal: Journal, job: Job) -> list[Place]:
+        found = read(journal, job)
+        if server.asked["GET files"] == 1:
+            journal.output(job).unlink()
+        return found
+
+    read = Journal.read_results
+    monkeypatch.setattr(Journal, "read_results", read_and_lost)
+    async with BatchServer() as server:
+        assert len(await ask(server, tmp_path, range(3))) == 3
+        assert (server.sizes, server.asked["GET files"]) == ([3], 2)
 
 
 async def test_a_changed_request_is_a_new_row(tmp_path: Path) -> None:

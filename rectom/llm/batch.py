@@ -18,11 +18,12 @@ from typing import Any
 
 import orjson
 
-from rectom.errors import EndpointDown, EndpointError, RectomError, WrongKey
+from rectom.errors import EndpointDown, EndpointError, EndpointFault, RectomError, WrongKey
 from rectom.llm.address import Address
-from rectom.llm.batch_api import BatchApi, BatchRefused, State, Unknown
+from rectom.llm.batch_api import BatchApi, BatchRefused, Passing, State, Unknown
 from rectom.llm.batch_gathering import Asked, Gathering, Outcome
 from rectom.llm.batch_journal import Job, Journal
+from rectom.llm.batch_rows import Place
 from rectom.llm.batch_sending import Sending, Size, patiently
 from rectom.llm.flights import anew
 from rectom.llm.retry import Retry
@@ -183,11 +184,7 @@ class BatchTransport:
             wait = min(self._pace.longest, wait * _SLOWER)
 
     async def _collect(self, job: Job, state: State) -> None:
-        files = ((state.output_id, self._journal.output(job)), (state.error_id, self._journal.errors(job)))
-        for file_id, path in files:
-            if file_id:
-                await patiently(partial(self._api.download, file_id, path), self._looking)
-        await asyncio.to_thread(self._journal.read_results, job)
+        await patiently(partial(self._fetch, job, state), self._looking)
         wanted = [asked.key for asked in self._gathering.waiting(job.rows)]
         self._journal.end(job, wanted)
         failed = job.failed
@@ -199,6 +196,23 @@ class BatchTransport:
         for asked in self._gathering.waiting(outcomes):
             lost = cancelled and asked.key in failed
             self._gathering.end(asked, self._cancelled(job) if lost else outcomes[asked.key])
+
+    async def _fetch(self, job: Job, state: State) -> None:
+        """Bring what came of an ended batch. Raises `Passing` where its output is not it, but a web page."""
+        files = ((state.output_id, self._journal.output(job)), (state.error_id, self._journal.errors(job)))
+        for file_id, path in files:
+            if file_id:
+                await patiently(partial(self._api.download, file_id, path), self._looking)
+        found = await asyncio.to_thread(self._journal.read_results, job)
+        if state.output_id and not self._has_output(job, state, found):
+            self._journal.forget_results(job)
+            raise Passing(self._no_output(job))
+
+    def _has_output(self, job: Job, state: State, found: list[Place]) -> bool:
+        # Another process that ends the job meanwhile takes the file away.
+        there = self._journal.output(job).exists()
+        # One reply shows that it is the output: rows that such a file lacks are not to be had.
+        return there and (len(found) >= state.done or any(place.good for place in found))
 
     def _outcome(self, job: Job, key: str, state: State) -> Outcome:
         if key in job.results:
@@ -235,6 +249,11 @@ class BatchTransport:
         said = f"{self._address} does not know the batch {job.batch_id}, or has lost its results"
         note = self._journal.note_of(job)
         return BatchRefused(f"{said}; use the key that sent it, or remove {note} and its rows are sent again")
+
+    def _no_output(self, job: Job) -> EndpointFault:
+        said = f"{self._address} sends something else for the results of the batch {job.batch_id}"
+        cure = f"or remove {self._journal.note_of(job)} and its rows are sent, and paid, again"
+        return EndpointFault(f"{said} (does the network ask for a login?); run again, {cure}")
 
     def _cancelled(self, job: Job) -> RectomError:
         said = f"the batch {job.batch_id} was cancelled at {self._address}"
