@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows import loop
+from flows.cell_table import fitting
 from flows.cli import PARTIAL
 from flows.commandline import CommandLine
 from flows.evaluate import Conduct, conduct_plainly
@@ -162,13 +163,15 @@ def _tell(console: Console, cell: Cell) -> None:
 
 
 def _print(sweep: Sweep, runs: Path, console: Console) -> None:
-    title = shown(f"sweep {sweep.name}: {sweep.state}", "table.title")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("cell", "accuracy", "95 % interval", "failed", "calls", "tokens"):
-        table.add_column(name, justify="left" if name == "cell" else "right", overflow="fold")
-    for cell in sweep.cells:
-        table.add_row(shown(cell.name), *_figures(cell, runs))
-    console.print(table)
+    def table(title: str, names: Sequence[str]) -> Table:
+        made = Table(title=shown(title, "table.title"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in ("cell", "accuracy", "95 % interval", "failed", "calls", "tokens"):
+            made.add_column(name, justify="left" if name == "cell" else "right", overflow="fold")
+        for name, cell in zip(names, sweep.cells, strict=True):
+            made.add_row(shown(name), *_figures(cell, runs))
+        return made
+
+    console.print(fitting(console, f"sweep {sweep.name}: {sweep.state}", sweep.cells, table))
     for cell in sweep.cells:
         if cell.state != FINISHED:
             console.print(shown(f"{cell.state}: {cell.name}: {cell.why}"), soft_wrap=True)

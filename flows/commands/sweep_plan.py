@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 import click
 import orjson
 from rich import box
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 
 from flows import loop
+from flows.cell_table import fitting
 from flows.matrix import Planned
 from flows.plan import CHARACTERS, IN_JSON_TOKENS, IN_WORDS_TOKENS, Estimate, Planner, total
 from flows.purse import Purse
 from flows.shared import sharing
 from rectom.printable import shown
-from rectom.results.sweep import FAILED, FINISHED, Cell
+from rectom.results.sweep import FAILED, FINISHED
 
 _NOTES = (
     "calls: requests to be sent that the store has no reply to, counted with the first cell that would send them;",
@@ -28,14 +28,6 @@ _NOTES = (
     f"tokens: prompts at {CHARACTERS} characters a token; replies as long as those in the store to the same step, or",
     f"       {IN_WORDS_TOKENS} tokens in words and {IN_JSON_TOKENS} in JSON where there are none",
 )
-
-
-#: What tells cells apart, and a cell without any of it.
-_NAMELESS: Final = Cell("", "", "")
-_LABELS: Final = ("benchmark", "method", "model", "setting", "seed")
-
-#: More columns than any table needs.
-_ANY: Final = 10_000
 
 
 def show(name: str, planned: Sequence[Planned], purse: Purse, retry: bool, as_json: bool) -> bool:
@@ -55,16 +47,10 @@ async def _estimates(planner: Planner, planned: Sequence[Planned]) -> list[Estim
 
 
 def _print(name: str, estimates: Sequence[Estimate], console: Console) -> None:
-    title = f"sweep {name}: what would be sent"
-    table = _table(title, [one.cell.name for one in estimates], estimates)
-    needed = Measurement.get(console, console.options.update(width=_ANY), table).maximum
-    if not console.is_terminal:
-        console.width = max(console.width, needed)
-    elif needed > console.width:
-        shared, names = _apart([one.cell for one in estimates])
-        table = _table(" · ".join(filter(None, [title, shared])), names, estimates)
-        table.show_edge, table.padding = False, (0, 1, 0, 0)
-    console.print(table)
+    def table(title: str, names: Sequence[str]) -> Table:
+        return _table(title, names, estimates)
+
+    console.print(fitting(console, f"sweep {name}: what would be sent", [one.cell for one in estimates], table))
     for one in estimates:
         if one.state == FAILED:
             console.print(shown(f"cannot begin: {one.cell.name}: {one.why}"), soft_wrap=True)
@@ -79,14 +65,6 @@ def _table(title: str, names: Sequence[str], estimates: Sequence[Estimate]) -> T
         table.add_row(shown(name), *_row(one), end_section=one is estimates[-1])
     table.add_row("all cells", *_row(total(estimates)))
     return table
-
-
-def _apart(cells: Sequence[Cell]) -> tuple[str, list[str]]:
-    """What all cells have in common, and what each is called without it."""
-    labels = [{name: getattr(cell, name) for name in _LABELS} for cell in cells]
-    common = dict(set.intersection(*(set(one.items()) for one in labels))) if len(cells) > 1 else {}
-    rest = [{name: value for name, value in one.items() if name not in common} for one in labels]
-    return replace(_NAMELESS, **common).name, [replace(_NAMELESS, **one).name for one in rest]
 
 
 def _row(one: Estimate) -> list[str]:
