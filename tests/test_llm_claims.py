@@ -62,6 +62,16 @@ def test_a_claim_is_of_one_program_until_it_drops_it(tmp_path: Path) -> None:
     assert (tmp_path / "claims").read_bytes() == b""
 
 
+def test_a_program_that_is_slow_to_look_keeps_its_claims(tmp_path: Path) -> None:
+    claims = Claims(tmp_path / "claims")
+    assert claims.take(KEY)
+    with elsewhere(tmp_path / "claims", "print(c.take(KEY), flush=True)") as other:
+        time.sleep(0.5)
+        assert met(claims)
+        assert said(other) == "False"
+    claims.close()
+
+
 def test_a_killed_program_claims_nothing(tmp_path: Path) -> None:
     claims = Claims(tmp_path / "claims")
     with elsewhere(tmp_path / "claims", "print(c.take(KEY), flush=True); input()") as other:

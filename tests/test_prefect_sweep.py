@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,6 +97,7 @@ def test_a_prefect_server_that_dies_takes_neither_a_run_nor_a_sweep_down(
     assert [cell["state"] for cell in cells.line["cells"]] == ["finished", "finished"]
     assert ended.line["correct"] == SMALL_QUESTIONS
     assert "Traceback" not in cells.err + ended.err
-    assert "the results are complete all the same" in ended.err
+    # On a busy machine a server refuses a call before it dies, and the run goes on without it from there.
+    assert re.search("the results are complete all the same|Prefect failed .*; going on without it", ended.err)
     stopped = call("server", "stop", RECTOM_HOME=str(prefect_server.home))
     assert stopped.status == 1

@@ -10,7 +10,9 @@ from pathlib import Path
 
 _DIGITS = 15  # of the key, in hex: nearly as far as a file offset reaches
 _PRESENCE = 16**_DIGITS  # the byte after those of all keys
+_LONE = _PRESENCE + 1  # and the one that a program holds while its claims are no locks
 _LOOK_S = 0.05
+_PATIENCE_S = 1.0  # with a program that does not look
 
 
 class Claims:
@@ -30,10 +32,9 @@ class Claims:
         self._mine: dict[str, object] = {}
         self._locked: set[str] = set()
         self._lock(_PRESENCE, fcntl.LOCK_SH)
-        self.alone = True
-        self.look()
+        self.alone = self._is_alone()
         if not self.alone:
-            time.sleep(2 * _LOOK_S)
+            self._be_noticed()
 
     @property
     def contested(self) -> bool:
@@ -48,12 +49,25 @@ class Claims:
 
     def look(self) -> None:
         """Find out whether another program has the file open; from then on claims are locks."""
-        # A lock for all becomes one for a single holder only where there is no other.
-        if self._lock(_PRESENCE, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            self._lock(_PRESENCE, fcntl.LOCK_SH)
-        elif self.alone:
+        if self.alone and not self._is_alone():
             self.alone = False
             self._locked = {key for key in self._mine if self._lock(_offset(key), fcntl.LOCK_EX | fcntl.LOCK_NB)}
+            self._lock(_LONE, fcntl.LOCK_UN)
+
+    def _is_alone(self) -> bool:
+        # A lock for all becomes one for a single holder only where there is no other.
+        if not self._lock(_PRESENCE, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            return False
+        self._lock(_LONE, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._lock(_PRESENCE, fcntl.LOCK_SH)
+        return True
+
+    def _be_noticed(self) -> None:
+        """Wait until no other program takes itself to be alone, which a busy machine may hold up."""
+        until = time.monotonic() + _PATIENCE_S
+        while not self._lock(_LONE, fcntl.LOCK_EX | fcntl.LOCK_NB) and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+        self._lock(_LONE, fcntl.LOCK_UN)
 
     def take(self, key: str, owner: object = None) -> bool:
         """Claim a key, unless it is claimed by anyone else; the one who has it may take it again."""
