@@ -110,11 +110,16 @@ def attribute(
     return next(_differences(trace, oracle), failed)
 
 
+def at_fault(outcome: Outcome) -> str:
+    """The step at which an answer went wrong, `UNTOLD` where that is not known; empty for a right one."""
+    return outcome.fault or ("" if outcome.correct else UNTOLD)
+
+
 def fault_rows(outcomes: Sequence[Outcome]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
     """A header, and a row a step at fault: the wrong answers of each order, and of all. No rows if there are none."""
     wrong = [outcome for outcome in outcomes if not outcome.correct]
     orders = sorted({outcome.order for outcome in wrong}, key=lambda order: -1 if order is None else order)
-    counts = Counter((outcome.fault or UNTOLD, outcome.order) for outcome in wrong)
+    counts = Counter((at_fault(outcome), outcome.order) for outcome in wrong)
     steps = [step for step in (*FAULTS, UNTOLD) if any((step, order) in counts for order in orders)]
     header = ("went wrong at", *("-" if order is None else f"order {order}" for order in orders), "all")
     rows: list[tuple[object, ...]] = []

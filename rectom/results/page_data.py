@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from rectom.results.attribution import at_fault
 from rectom.results.drawing import Column, Drawing
 from rectom.results.outcome import Outcome, Trace
 from rectom.results.paged import Asked, Paged
@@ -67,7 +68,7 @@ def index_of(parts: Sequence[Sequence[Asked]], files: Sequence[str], here: int) 
 
 def _row(asked: Asked) -> list[Any]:
     outcome, _ = asked.first
-    answers = [answer and [kind_of(answer[0]), answer[0].failed_step, answer[0].fault] for answer in asked.answers]
+    answers = [answer and [kind_of(answer[0]), answer[0].failed_step, at_fault(answer[0])] for answer in asked.answers]
     return [asked.id, outcome.order, outcome.group, answers]
 
 

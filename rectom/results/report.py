@@ -15,7 +15,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from rectom.results.attribution import FAULTS, UNTOLD
+from rectom.results.attribution import FAULTS, UNTOLD, at_fault
 from rectom.results.page_data import index_of, kind_of, pack, parts_of
 from rectom.results.paged import Asked, Paged, questions_of
 from rectom.results.summary import Score, by_order, failures
@@ -122,9 +122,7 @@ class _Told:
 
     @property
     def faults(self) -> dict[str, int]:
-        found = _in_order(Counter(outcome.fault for outcome in self.run.outcomes if outcome.fault))
-        untold = sum(not outcome.correct and not outcome.fault for outcome in self.run.outcomes)
-        return {**found, UNTOLD: untold} if found and untold else found
+        return _in_order(Counter(fault for outcome in self.run.outcomes if (fault := at_fault(outcome))))
 
     @property
     def settings(self) -> list[tuple[str, str]]:
@@ -132,7 +130,9 @@ class _Told:
 
 
 def _in_order(faults: Counter[str]) -> dict[str, int]:
-    return {step: faults[step] for step in [*FAULTS, *sorted(faults.keys() - {*FAULTS})] if faults[step]}
+    """Steps with how many answers went wrong there; none where of no answer a step is told."""
+    found = {step: faults[step] for step in [*FAULTS, *sorted(faults.keys() - {*FAULTS})] if faults[step]}
+    return {} if [*found] == [UNTOLD] else found
 
 
 def _common(runs: Sequence[Paged], questions: Sequence[Asked]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _choices(runs: Sequence[Paged], questions: Sequence[Asked]) -> dict[str, dic
         outcomes = [answer[0] for answer in asked.answers if answer]
         kinds.update({kind_of(outcome) for outcome in outcomes})
         steps.update({outcome.failed_step for outcome in outcomes if outcome.failed_step})
-        faults.update({outcome.fault for outcome in outcomes if outcome.fault})
+        faults.update({fault for outcome in outcomes if (fault := at_fault(outcome))})
     first = [asked.first[0] for asked in questions]
     return {
         "order": {order: score.questions for order, score in by_order(first).items()},
