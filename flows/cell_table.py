@@ -27,7 +27,7 @@ def fitting(console: Console, title: str, cells: Sequence[Cell], make: Callable[
     is said in the title alone.
     """
     table = make(title, [cell.name for cell in cells])
-    needed = Measurement.get(console, console.options.update(width=_ANY), table).maximum
+    needed = width_of(table, console)
     if not console.is_terminal:
         console.width = max(console.width, needed)
     elif needed > console.width:
@@ -35,6 +35,11 @@ def fitting(console: Console, title: str, cells: Sequence[Cell], make: Callable[
         table = make(" · ".join(filter(None, [title, shared])), names)
         table.show_edge, table.padding = False, (0, 1, 0, 0)
     return table
+
+
+def width_of(table: Table, console: Console) -> int:
+    """How many columns a table takes if nothing in it is folded."""
+    return Measurement.get(console, console.options.update(width=_ANY), table).maximum
 
 
 def _apart(cells: Sequence[Cell]) -> tuple[str, list[str]]:

@@ -1,7 +1,8 @@
 """`rectom`: finds the command, and turns errors into one line and an exit status.
 
 Exit status: 0 done; 1 an error, named in one line; 2 a wrong command line; 3 partial: questions failed, the run
-stopped at a bound that was set, or an export left out what is damaged; 130 interrupted.
+stopped at a bound that was set, no cell of a plan can begin, or an export left out what is damaged or gone; 130
+interrupted.
 """
 
 from __future__ import annotations

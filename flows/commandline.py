@@ -1,4 +1,4 @@
-"""The command that a run or a sweep was begun with, as its folder keeps it: `command.json`, for the owner's eyes alone.
+"""The command that was last given for a run or a sweep, as its folder keeps it: `command.json`, for its owner alone.
 
 It is apart from the manifest, so that a run that is published holds no addresses and no places of a machine. Keys are
 in neither: they come from the environment.

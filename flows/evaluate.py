@@ -232,7 +232,7 @@ def _note(manifest: dict[str, Any], state: str, stats: Stats, runs: Sequence[Run
     verdicts = [verdict for run in runs if run.retry_failed for verdict in run.verdicts.values()]
     again = sum(verdict.reason is Reason.FAILED_BEFORE for verdict in verdicts)
     told = {"schemas": dict(stats.schemas), **({"asked_again": again} if again else {})}
-    manifest["sessions"][-1] |= {"ended": _now(), "state": state, **paid, **told}
+    manifest["sessions"][-1] |= {"ended": moment(), "state": state, **paid, **told}
 
 
 def _append(run: Run, folder: RunFolder, meter: Meter, tolerance: Tolerance) -> Callable[[str, str], None]:
@@ -289,7 +289,7 @@ def _finish(
     for left in folder.names("report*.html") - pages.keys():
         folder.remove(left)
     spent = {"money": money.to_json(), "steps": {name: step.to_json() for name, step in steps.items()}}
-    folder.write_manifest({**manifest, "state": "finished", "ended": _now(), "summary": line, **spent})
+    folder.write_manifest({**manifest, "state": "finished", "ended": moment(), "summary": line, **spent})
     failures = [Failure(**trace.failure) for trace in traces if trace.failure]
     warnings, beside = runs[0].benchmark.warnings, _unpermuted(settings, manifest["settings"], runs[0].benchmark)
     return Evaluated(line, outcomes, cost, money, failures, folder.report, measures, warnings, beside)
@@ -334,7 +334,15 @@ def _write_tables(folder: RunFolder, name: str, header: Sequence[str], rows: Seq
             folder.remove(f"tables/{name}.{form}")
 
 
-def up_to_date(manifest: Mapping[str, Any], settings: Settings, benchmark: Benchmark, store: Store) -> bool:
+def is_done(run: Path, settings: Settings, benchmark: Benchmark, store: Store, *, retry: bool) -> bool:
+    """Whether nothing is left to do of a run; what failed is to be asked again if the settings say so, or `retry`."""
+    manifest = RunFolder(run).before()
+    failed = (manifest or {}).get("summary", {}).get("failed", 0)
+    again = settings.forced or ((retry or settings.retry_failed) and failed)
+    return not again and manifest is not None and _up_to_date(manifest, settings, benchmark, store)
+
+
+def _up_to_date(manifest: Mapping[str, Any], settings: Settings, benchmark: Benchmark, store: Store) -> bool:
     """Whether a manifest is of a run that is finished, and that this code would do in the same way."""
     run = _sample(settings, benchmark, store, idle_client(settings, store), 0)
     now = {"settings": {**settings.fields(), "data": benchmark.digest}, **_code(run)}
@@ -352,8 +360,8 @@ def _code(run: Run) -> dict[str, Any]:
 
 def _circumstances(earlier: list[dict[str, Any]], settings: Settings, run: Run) -> dict[str, Any]:
     return {
-        "started": _now(),
-        "sessions": [*earlier, {"started": _now()}],
+        "started": moment(),
+        "sessions": [*earlier, {"started": moment()}],
         **_code(run),
         "prompts": prompts.digests(_prompts(settings, run.benchmark)),
         "revision": _revision(),
@@ -387,5 +395,6 @@ def _revision() -> str | None:
     return found.stdout.strip()
 
 
-def _now() -> str:
+def moment() -> str:
+    """The present second, as manifests tell it."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -79,7 +79,11 @@ async def _served(settings: Settings, shared: Shared | None, *, offline: bool) -
         return
     with nullcontext(shared.server(serving)) if shared else started(serving) as server:
         # Weights take long to load, and who interrupts the program in the meantime is heard.
-        address = await asyncio.to_thread(server.address)
+        try:
+            address = await asyncio.to_thread(server.address)
+        except asyncio.CancelledError:
+            server.end()  # or the loop waits at its end for the thread, and that for the weights
+            raise
         yield replace(settings, endpoint=replace(settings.endpoint, base_url=address))
 
 

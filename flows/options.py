@@ -251,7 +251,8 @@ def _endpoint(options: dict[str, Any], provider: Provider) -> Endpoint:
     limits = provider.limits
     transport, folder = _transport(options["transport"])
     address = provider.address(options["base_url"])
-    if options["base_url"] or (address and options["model"] != RULES):
+    asked = options["model"] != RULES and not options["model"].startswith(LOCAL) and transport != BATCH_FILE
+    if options["base_url"] or (address and asked):
         Address.parse(address)  # before it is kept anywhere: it may hold a password
     return Endpoint(
         address,

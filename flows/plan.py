@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from cache import digest
-from flows.evaluate import benchmark_of, up_to_date
+from flows.evaluate import benchmark_of, is_done
 from flows.matrix import Planned
 from flows.model import method_of, reader_of
 from flows.pipeline import pipeline, run_plainly, shards
@@ -23,7 +23,6 @@ from rectom.llm.reply import Usage
 from rectom.methods.registry import chosen
 from rectom.reader.base import SharedReader
 from rectom.reader.rehearsed import rehearsed
-from rectom.results.folder import RunFolder
 from rectom.results.sweep import FAILED, FINISHED, WAITING, Cell
 from rectom.task import task
 from tasks.run import Run, running
@@ -82,10 +81,8 @@ class Planner:
 
     async def _of(self, planned: Planned, benchmark: Benchmark) -> Estimate:
         settings, questions = planned.settings, len(benchmark.questions)
-        manifest = RunFolder(settings.runs / settings.run_name(benchmark.digest)).before()
-        failed = (manifest or {}).get("summary", {}).get("failed", 0)
-        again = settings.forced or ((self.retry or settings.retry_failed) and failed)
-        if manifest and not again and up_to_date(manifest, settings, benchmark, self.shared.store):
+        run = settings.runs / settings.run_name(benchmark.digest)
+        if is_done(run, settings, benchmark, self.shared.store, retry=self.retry):
             return Estimate(planned.cell, FINISHED, questions, money=Decimal())
         if not settings.asks_a_model():
             return Estimate(planned.cell, WAITING, questions, money=Decimal())

@@ -8,13 +8,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from cache import CacheError, CacheFull, CacheReadOnly
 from flows.commandline import CommandLine
-from flows.evaluate import Conduct, Evaluation, benchmark_of, conduct_plainly, evaluate, up_to_date
+from flows.evaluate import Conduct, Evaluation, benchmark_of, conduct_plainly, evaluate, is_done, moment
 from flows.matrix import Planned
 from flows.progress import Showing
 from flows.shared import Shared
@@ -68,7 +67,7 @@ class Sweeper:
 
         Raises CacheFull or CacheReadOnly where nothing more can be stored.
         """
-        self._started = _now()
+        self._started = moment()
         self._cells = {planned.cell.name: self._found(planned) for planned in self.planned}
         self._write("running")
         ordered = sorted(self._chosen, key=lambda planned: -planned.priority)
@@ -84,7 +83,7 @@ class Sweeper:
                 raise full.exceptions[0] from None
             raise
         self._write(_outcome(self._cells.values()))
-        return Sweep(self.name, _outcome(self.cells), self._started, self.cells, _now())
+        return Sweep(self.name, _outcome(self.cells), self._started, self.cells, moment())
 
     def _found(self, planned: Planned) -> Cell:
         """A cell as it stands before anything is done; one whose data are not there has failed before it began."""
@@ -161,15 +160,13 @@ class Sweeper:
         settings = planned.settings
         places = ("--cache", str(settings.cache.absolute()), "--runs", str(settings.runs.absolute()))
         plainly = ("--plain",) if self.conduct is conduct_plainly else ()
-        return CommandLine.given("run", (*planned.command, *places, *plainly))
+        command = [word for word in planned.command if word != "--retry-failed"]  # which is for once
+        return CommandLine.given("run", (*command, *places, *plainly))
 
     def _is_done(self, planned: Planned, cell: Cell) -> bool:
         settings = planned.settings
         benchmark = benchmark_of(settings, self.shared)
-        manifest = RunFolder(settings.runs / cell.run).before()
-        failed = (manifest or {}).get("summary", {}).get("failed", 0)
-        again = settings.forced or ((self.retry or settings.retry_failed) and failed)
-        return not again and manifest is not None and up_to_date(manifest, settings, benchmark, self.shared.store)
+        return is_done(settings.runs / cell.run, settings, benchmark, self.shared.store, retry=self.retry)
 
     def _note(self, name: str, state: str, why: str = "") -> None:
         before, now = self._cells[name], replace(self._cells[name], state=state, why=why)
@@ -180,7 +177,7 @@ class Sweeper:
         self.told(now)
 
     def _write(self, state: str) -> None:
-        ended = "" if state == "running" else _now()
+        ended = "" if state == "running" else moment()
         Sweep(self.name, state, self._started, tuple(self._cells.values()), ended).write(self.folder)
 
 
@@ -204,7 +201,3 @@ def figures(cell: Cell, runs: Path) -> Mapping[str, Any]:
     manifest = RunFolder(runs / cell.run).before() if cell.run and cell.state == FINISHED else None
     summary: Mapping[str, Any] = (manifest or {}).get("summary", {})
     return summary
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -98,7 +98,7 @@ def test_runs_of_one_method_are_told_apart(runs: Path, tmp_path: Path, form: str
     assert list(dict.fromkeys(told)) == [
         ("one", "cot", "w/o-det", "window 5", "0"),
         ("two", "cot", "w/o-det", "window 5", "1"),
-        ("alone", "rectom", "w/o-det", "window 5", "0"),
+        ("alone", "rectom", "w/o-det", "rules hitom, update model, window 5", "0"),
     ]
     assert rows[-1]["seed"] == ("" if form == "csv" else None)
 

@@ -65,9 +65,15 @@ def test_a_claim_is_of_one_program_until_it_drops_it(tmp_path: Path) -> None:
 def test_a_program_that_is_slow_to_look_keeps_its_claims(tmp_path: Path) -> None:
     claims = Claims(tmp_path / "claims")
     assert claims.take(KEY)
-    with elsewhere(tmp_path / "claims", "print(c.take(KEY), flush=True)") as other:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom rectom.llm import claims\nclaims._PATIENCE_S = 60\n"
+        "print('ready', flush=True)\nc = claims.Claims(Path(sys.argv[1]))\nprint(c.take(sys.argv[2]), flush=True)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "claims"), KEY]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert said(other) == "ready"
         time.sleep(0.5)
-        assert met(claims)
+        claims.look()
         assert said(other) == "False"
     claims.close()
 

@@ -33,13 +33,13 @@ class Server:
         if "broken" in params.model.path:
             raise RuntimeError("no weights")
         if "slow" in params.model.path:
-            time.sleep(60)
-        if "short" in params.model.path:
-            threading.Timer(1.0, os._exit, [9]).start()
+            time.sleep(600)
         self.fake, loop = FakeOpenAI(any_model=True, port=params.port), asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
         asyncio.run_coroutine_threadsafe(self.fake.__aenter__(), loop).result()
         self.listening_address = f"http://127.0.0.1:{self.fake.port}"
+        if "short" in params.model.path:
+            threading.Timer(1.0, os._exit, [9]).start()
 """
 
 
@@ -87,10 +87,14 @@ def test_a_server_that_ends_is_told(weights: Path, tmp_path: Path) -> None:
     assert "rectom: the server of the model ended (exit status 9); see " in ended.err
 
 
-def test_a_run_can_be_ended_while_its_model_is_being_loaded(weights: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_what_loads_a_model_can_be_ended_meanwhile(weights: Path, tmp_path: Path, command: str) -> None:
     ours = {"PYTHONPATH": os.environ["PYTHONPATH"], "RECTOM_HOME": str(tmp_path / "home")}
     model = f"local:{weights.rename(weights.with_name('slow.gguf'))}"
-    process = spawn("run", "fresh", "--model", model, "--plain", "--runs", tmp_path / "runs", **ours)
+    file = tmp_path / "night.toml"
+    file.write_text(f'models = ["{model}"]\nmethods = ["direct"]\nbenchmarks = ["fresh/small"]\n')
+    given = [file] if command == "sweep" else ["fresh", "--model", model]
+    process = spawn(command, *given, "--plain", "--runs", tmp_path / "runs", **ours)
     deadline = time.monotonic() + 30
     while not (tmp_path / "home" / "local" / "slow.log").exists() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -432,6 +432,11 @@ def test_a_step_depends_on_what_its_prompt_says_and_no_more(options: dict[str, A
     assert {step for step in STEPS if reader.fields(step) != FIELDS[step]} == changed
 
 
+def test_a_step_depends_on_the_version_of_what_is_by_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rectom.reader.model.VERSION", 99)
+    assert not [step for step in STEPS if reader_of(Scripted(by_rule)).fields(step) == FIELDS[step]]
+
+
 def test_a_step_depends_on_its_own_prompts_alone() -> None:
     for step, fields in FIELDS.items():
         named = fields["prompts"]

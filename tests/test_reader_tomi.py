@@ -12,12 +12,16 @@ from rectom.benchmarks.base import Benchmark
 from rectom.errors import StepFailure
 from rectom.facts import EMPTY, inside
 from rectom.grammars.tomi import began_in, vocabulary
+from rectom.llm import ModelId
 from rectom.perspective import Perspective, build_global, recurse
+from rectom.reader.asking import Asker
 from rectom.reader.base import Reader
+from rectom.reader.model import ModelReader
 from rectom.reader.rules import RuleReader
-from rectom.reader.tomi import GRAMMAR, TomiReader
+from rectom.reader.tomi import GRAMMAR, TomiModelReader, TomiReader
 from rectom.rules import PRESETS, Rules
 from rectom.story import Story
+from tests.laboratory import Scripted, by_rule
 from tests.test_tomi import TYPES, opened
 
 HOME = ("Zoe entered the shed.", "Kai entered the shed.", "The hat is in the urn.")
@@ -120,3 +124,7 @@ def test_what_the_state_does_not_say_is_a_failure() -> None:
 def test_its_results_are_not_those_of_another_grammar() -> None:
     for step in ("abstract", "chain", "observe", "answer"):
         assert TomiReader().fields(step) == {**RuleReader().fields(step), "grammar": GRAMMAR}
+        assert TomiModelReader(asker := Asker(Scripted(by_rule), ModelId("m"))).fields(step) == {
+            **ModelReader(asker).fields(step),
+            "grammar": GRAMMAR,
+        }

@@ -306,6 +306,7 @@ def test_what_failed_is_asked_again_only_if_that_is_wanted(tmp_path: Path, serve
     mended = sweep(file, "--retry-failed")
     assert mended.status == 0
     assert cells(mended)["rectom"]["summary"]["failed"] == 0
+    assert not [kept for kept in tmp_path.rglob("command.json") if "--retry-failed" in kept.read_text()]
 
 
 def test_cells_of_higher_priority_are_begun_first(tmp_path: Path, server: FakeOpenAI) -> None:

@@ -12,10 +12,10 @@ import orjson
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from flows.cell_table import width_of
 from rectom import whole
 from rectom.errors import SettingsError
 from rectom.printable import shown
@@ -30,9 +30,8 @@ from rectom.results.writing import as_csv, latex, markdown, to_json
 _ROOMY: Final = 160
 _SIDE_BY_SIDE: Final = 6
 
-#: What a name keeps where there is no room for all of it, and more columns than any table needs.
+#: What a name keeps where there is no room for all of it.
 _NAME: Final = 10
-_ANY: Final = 10_000
 
 _STYLES: Final = {Mark.BEST: "bold", Mark.SECOND: "underline", None: ""}
 
@@ -179,7 +178,7 @@ def _fits(table: Table, sheet: Sheet, console: Console) -> bool:
     """Whether there is room for a table in which long names are folded."""
     names = (max(map(cell_len, heads)) for heads in zip(*(row.heads for row in sheet.rows), strict=True))
     folded = sum(max(0, width - _NAME) for width in names)
-    return Measurement.get(console, console.options.update(width=_ANY), table).maximum - folded <= console.width
+    return width_of(table, console) - folded <= console.width
 
 
 def _table(sheet: Sheet, wide: bool, gap: int) -> Table:

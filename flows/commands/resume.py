@@ -1,4 +1,4 @@
-"""`rectom resume NAME`: takes up a run or a sweep again, with the command that it was begun with."""
+"""`rectom resume NAME`: takes up a run or a sweep again, with the command that was last given for it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from rectom.results.listing import PARTIAL as WITH_FAILURES
 def command(name: str, options: tuple[str, ...], place: Path) -> Any:
     """Go on with a run or a sweep that was interrupted, killed or stopped.
 
-    OPTIONS are further ones of `rectom run` or `rectom sweep`, such as --retry-failed, --base-url or a larger
-    --max-calls: they stand instead of those it was begun with. Those that would change its results are refused.
+    OPTIONS are further ones of `rectom run` or `rectom sweep`, such as --base-url or a larger --max-calls. They stand
+    instead of those that were last given, and are kept; --retry-failed and --force are for once. Those that would
+    change its results are refused.
     """
     folder, found = _found(name, place)
     if is_held(folder):

@@ -85,7 +85,12 @@ def _why(there: Mapping[str, Path], name: str) -> str:
 
 
 def _cells(path: Path) -> list[str]:
-    return [cell.run for cell in Sweep.read(path).cells] if (path / SWEEP).exists() else []
+    if not (path / SWEEP).exists():
+        return []
+    try:
+        return [cell.run for cell in Sweep.read(path).cells]
+    except DataError as error:
+        raise DataError(f"which runs it has cannot be told, so that nothing was removed: {error}") from None
 
 
 def _confirmed(chosen: Sequence[Path]) -> bool:

@@ -26,7 +26,7 @@ from flows.matrix import Matrix, Planned, read
 from flows.options import Finite
 from flows.progress import Bars
 from flows.purse import Purse
-from flows.shared import sharing
+from flows.shared import Shared, sharing
 from flows.sweep import Sweeper, chosen, figures
 from rectom.errors import DataError
 from rectom.printable import shown
@@ -92,18 +92,7 @@ def command(
     ):
         CommandLine.of(click.get_current_context()).keep(folder)
         purse.admit_currencies([one.settings.budget for one in planned if one.settings.asks_a_model()])
-        sweeper = Sweeper(
-            matrix.name,
-            folder,
-            matrix.cells,
-            shared,
-            conduct,
-            Bars(told, named=True),
-            others={one.cell.name for one in matrix.cells} - {one.cell.name for one in planned},
-            retry=retry_failed,
-            told=lambda cell: _tell(told, cell),
-            debug=os.environ.get("RECTOM_DEBUG") == "1",
-        )
+        sweeper = _sweeper(matrix, planned, folder, shared, conduct, retry_failed, told)
         sweep = loop.run(within(sweeper, lambda: sweeper.run(at_once or matrix.at_once)))
     with told.status("writing the report …"):
         page = _report(matrix.name, runs)
@@ -148,6 +137,30 @@ def _purse(matrix: Matrix, given: Mapping[str, Any]) -> Purse:
     told = matrix.budget.model_dump() | {name: value for name, value in given.items() if value is not None}
     cost = told["max_cost"]
     return Purse(told["max_calls"], told["max_tokens_total"], None if cost is None else Decimal(str(cost)))
+
+
+def _sweeper(
+    matrix: Matrix,
+    planned: Sequence[Planned],
+    folder: Path,
+    shared: Shared,
+    conduct: Conduct,
+    retry: bool,
+    console: Console,
+) -> Sweeper:
+    """Who does the planned cells of a matrix; the others are as they were left."""
+    return Sweeper(
+        matrix.name,
+        folder,
+        matrix.cells,
+        shared,
+        conduct,
+        Bars(console, named=True),
+        others={one.cell.name for one in matrix.cells} - {one.cell.name for one in planned},
+        retry=retry,
+        told=lambda cell: _tell(console, cell),
+        debug=os.environ.get("RECTOM_DEBUG") == "1",
+    )
 
 
 def _endpoints(planned: Sequence[Planned]) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from rectom.errors import EndpointDown, EndpointError, EndpointFault, RectomError, WrongKey
+from rectom.errors import EndpointDown, EndpointError, RectomError, WrongKey
 from rectom.llm.address import Address
 from rectom.llm.batch_api import BatchApi, BatchRefused, Passing, State, Unknown
 from rectom.llm.batch_gathering import Asked, Gathering, Outcome
@@ -250,10 +250,10 @@ class BatchTransport:
         note = self._journal.note_of(job)
         return BatchRefused(f"{said}; use the key that sent it, or remove {note} and its rows are sent again")
 
-    def _no_output(self, job: Job) -> EndpointFault:
+    def _no_output(self, job: Job) -> BatchRefused:
         said = f"{self._address} sends something else for the results of the batch {job.batch_id}"
         cure = f"or remove {self._journal.note_of(job)} and its rows are sent, and paid, again"
-        return EndpointFault(f"{said} (does the network ask for a login?); run again, {cure}")
+        return BatchRefused(f"{said} (does the network ask for a login?); run again, {cure}")
 
     def _cancelled(self, job: Job) -> RectomError:
         said = f"the batch {job.batch_id} was cancelled at {self._address}"

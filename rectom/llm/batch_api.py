@@ -16,7 +16,7 @@ from rectom.llm.address import Address
 from rectom.llm.batch_disk import using
 from rectom.llm.headers import named_wait
 from rectom.llm.secret import Secret
-from rectom.llm.verdict import Judge
+from rectom.llm.verdict import BUSY, KEY_TROUBLE, PASSING, Judge
 from rectom.whole import beside, settle
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ _CLOCKS_DIFFER_S = 24 * 3600
 _MOST_LISTED = 10_000
 _ENDED = {"completed", "expired", "failed", "cancelled"}
 _FULL = {"token_limit_exceeded", "batch_queue_full"}
-_KEY_TROUBLE = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
-_BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-_PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY}
 _ABSENT = {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
 _FAULTS_SHOWN = 3
 
@@ -222,19 +219,20 @@ class BatchApi:
         words = self._judge.tidy(_text(_mapping(fault.body).get("message")) or fault.message)
         status, said = fault.status_code, f"HTTP {fault.status_code} ({words})"
         wait = named_wait(fault.response.headers, datetime.now(UTC))
-        if status in _KEY_TROUBLE:
+        if status in KEY_TROUBLE:
             return WrongKey(f"{self._address}/{what} says {said}: it does not take the API key; set OPENAI_API_KEY")
         if status in _ABSENT:
             return BatchRefused(f"{self._address} has no {what}: {said}; use --transport live, or batch-file DIR")
-        if status in _BUSY:
-            busy = f"{self._address}/{what} is still busy after all retries: {said}"
+        if status in BUSY:
+            busy = f"the server is still busy after all retries: {said}"
             return Passing(EndpointBusy(f"{busy}; come back later: what was sent is noted"), wait)
-        if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if status in PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return Passing(self._fault(said), wait)
         return BatchRefused(f"{self._address}/{what} says {said}: it refuses the batch; change what is sent")
 
     def _fault(self, why: str) -> EndpointFault:
-        return EndpointFault(f"{self._address} fails after all retries: {why}; see the server's log")
+        # Of single questions, whose failures are published: without the address.
+        return EndpointFault(f"the server fails after all retries: {why}; see the server's log")
 
 
 def _is_foreign(fault: Exception) -> bool:

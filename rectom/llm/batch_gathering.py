@@ -51,7 +51,7 @@ class Gathering:
         return len(self._pending)
 
     async def outcome(self, payload: bytes, key: str) -> Outcome:
-        """Ask, together with the others, and wait. Raises what `send` raised, or `fail` was given."""
+        """Ask, together with the others, and wait. Raises what `send` raised, or what `end` was given."""
         asked = self._asked.get(key)
         if asked is None:
             asked = self._asked[key] = Asked(key, payload)

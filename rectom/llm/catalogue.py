@@ -58,8 +58,8 @@ class DeclaredSampling(_Strict):
 
     temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(default=None, gt=0, le=1)
-    top_k: int | None = Field(default=None, ge=1)
-    max_tokens: int | None = Field(default=None, ge=1)
+    top_k: int | None = Field(default=None, ge=1, lt=2**63)
+    max_tokens: int | None = Field(default=None, ge=1, lt=2**63)
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
     extra: dict[str, Any] = Field(default_factory=dict)
 

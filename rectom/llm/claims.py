@@ -22,8 +22,9 @@ class Claims:
     a file and program: a program that closes the file anywhere loses all its locks. Not for network file systems.
 
     A program alone with the file only notes its claims: locks cost more than a reply from the store. It looks out
-    for others (`watch`), and locks what it has claimed as soon as one comes, which waits for that before it begins.
-    `shared` tells that several clients of this program use the claims.
+    for others (`watch`), and locks what it has claimed as soon as one comes. That one waits until it has, for a second
+    at most: who has the file open but asks for nothing looks when it begins to. `shared` tells that several clients
+    of this program use the claims.
     """
 
     def __init__(self, file: Path, *, shared: bool = False) -> None:
@@ -43,6 +44,7 @@ class Claims:
 
     async def watch(self) -> None:
         """Look out for another program until one has come."""
+        self.look()
         while self.alone:
             await asyncio.sleep(_LOOK_S)
             self.look()

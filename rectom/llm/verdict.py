@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -29,12 +29,14 @@ from rectom.llm.secret import Secret
 from rectom.llm.wire import NoResponse, Response
 from rectom.printable import printable
 
+#: What a status means: too many requests, one that may go another time, a key that is not taken.
+BUSY: Final = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+PASSING: Final = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY}
+KEY_TROUBLE: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+
 _LONGEST_WORDS = 300
 _OVERLOADED = 529  # as some servers say it
-_BUSY = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-_CROWDED = {*_BUSY, _OVERLOADED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
-_PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_EARLY}
-_KEY_TROUBLE = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+_CROWDED = {*BUSY, _OVERLOADED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
 _REJECTED = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 _NO_MODEL = re.compile(r"\bmodel\b.*(not found|not exist|unknown)|unknown model", re.IGNORECASE)
 _NO_STRUCTURE = re.compile(
@@ -100,7 +102,7 @@ class Judge:
         if _is_out_of_credit(response):
             said = f"{self._address} says HTTP {response.status} ({words})"
             return Never(WrongKey(f"{said}: the key's account has nothing left to spend; see to it and run again"))
-        if response.status in _BUSY | _PASSING or response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if response.status in BUSY | PASSING or response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return self._passing(response, words)
         if response.status in _REJECTED and _offers_structure(request, structured) and _NO_STRUCTURE.search(words):
             return NoStructure(words)
@@ -109,7 +111,7 @@ class Judge:
     def _refusal(self, response: Response, request: ChatRequest, words: str) -> EndpointError:
         status = f"says HTTP {response.status} ({words})"
         said = f"{self._address} {status}"
-        if response.status in _KEY_TROUBLE:
+        if response.status in KEY_TROUBLE:
             return WrongKey(f"{said}: it does not take the API key; set OPENAI_API_KEY")
         if _is_unknown_model(response, words):
             return UnknownModel(f"{said}: it does not serve {request.model.name!r}")
@@ -135,7 +137,7 @@ class Judge:
         wait = named_wait(response.headers, datetime.now(UTC))
         said = f"HTTP {response.status} ({words})"
         crowded = response.status in _CROWDED
-        if response.status not in _BUSY:
+        if response.status not in BUSY:
             return Again(self._fault(said), wait, crowded=crowded)
         cure = "lower the concurrency or come back later"
         error = EndpointBusy(f"the server is still busy after all retries: {said}; {cure}")

@@ -148,7 +148,7 @@ class DialogueReader(StoryReader):
             "reduce": {"beliefs": "may stay"},
             "observe": {"rules": {"waiting": str(self.rules.waiting)}},
         }
-        return {**asked, "by rule": VERSION, **own.get(step, {})}
+        return {**asked, "dialogue": VERSION, **own.get(step, {})}
 
     async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
         """Line 3. Of each name in the question a model says whether it tells of a mind: asked for a list, a small model

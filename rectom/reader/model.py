@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Final
 from pydantic import BaseModel
 
 from rectom import schemas
+from rectom.answers import letters
 from rectom.errors import FormulaError, StepFailure
 from rectom.events import NOTHING, Delta, Event, misses, perceives, persistent, private_tell, public_claim, settle
 from rectom.facts import Fact, State, in_room, printed
 from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader import verify
 from rectom.reader.asking import Asker
-from rectom.reader.rules import present, truster
+from rectom.reader.rules import VERSION, present, truster
 from rectom.rules import PRESETS, Rules
 from rectom.schemas import NOT_OBSERVABLE, OBSERVABLE
 from rectom.story import Story, Vocabulary
@@ -79,9 +80,9 @@ class ModelReader:
         self._verify = verify
 
     def fields(self, step: str) -> dict[str, object]:
-        """Model, sampling and prompts, and what else goes into the step's prompt."""
+        """Model, sampling and prompts, what else goes into the step's prompt, and the version of what is by rule."""
         choices = {choice: self.rules.fields()[choice] for choice in self.followed.get(step, ())}
-        fields = {**self._asker.fields(*PROMPTS[step]), **({"rules": choices} if choices else {})}
+        fields = {**self._asker.fields(*PROMPTS[step]), "by rule": VERSION, **({"rules": choices} if choices else {})}
         if step == "abstract":
             fields["window"] = self._window or "story"
         if self._verify and step in _VERIFIED:
@@ -254,7 +255,7 @@ class ModelReader:
     async def answer(self, question: str, state: State, choices: Sequence[str]) -> str:
         """Lines 5 and 13, from the facts about objects: who is where decides no question of this kind."""
         facts = printed(fact for fact in state if fact.predicate != "in_room")
-        options = ", ".join(f"{chr(ord('A') + i)}. {choice}" for i, choice in enumerate(choices))
+        options = ", ".join(f"{letter}. {choice}" for letter, choice in zip(letters(choices), choices, strict=True))
         return await self._asker.ask(
             "answer",
             schemas.answer(facts, choices),

@@ -94,7 +94,7 @@ class StoryReader(ModelReader):
 
     def fields(self, step: str) -> dict[str, object]:
         """What a step by model depends on, and the version of what is by rule in it."""
-        return {**super().fields(step), "by rule": VERSION}
+        return {**super().fields(step), "story": VERSION}
 
     async def _abstract(self, lines: Sequence[str], asked: Sequence[str]) -> list[Event]:
         words = self._words(lines)

@@ -62,6 +62,10 @@ class TomiModelReader(ModelReader):
 
     followed: ClassVar[Mapping[str, tuple[str, ...]]] = OF_PLACES
 
+    def fields(self, step: str) -> dict[str, object]:
+        """What a step by model depends on, and the grammar, which says how things began."""
+        return {**super().fields(step), "grammar": GRAMMAR}
+
     async def abstract(self, story: Story) -> tuple[Event, ...]:
         """Line 1."""
         return settle(list(_with_beginnings(await super().abstract(story))))

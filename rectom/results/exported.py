@@ -18,7 +18,8 @@ from pydantic import BaseModel, Field
 from rectom.benchmarks.rows import checked
 from rectom.errors import DataError
 from rectom.results.folder import RunFolder
-from rectom.results.grid import role_of, variant_of
+from rectom.results.grid import role_of
+from rectom.results.listing import setting_of
 from rectom.results.manifest import MEND, manifest, mending
 from rectom.results.statistics import Interval, wilson
 from rectom.results.summary import different_of
@@ -229,7 +230,7 @@ class Exported:
             settings.method,
             settings.benchmark,
             cell.method if cell else role_of(raw["settings"]),
-            cell.setting if cell else variant_of(raw["settings"]),
+            cell.setting if cell else setting_of(raw["settings"]),
             cell.seed if cell else None,
             settings.samples,
             summary.questions,

@@ -219,16 +219,21 @@ def _labels(settings: Mapping[str, Any]) -> Labels:
     """The labels that the settings of a run give it. The seed of a permutation, or of a sample, is not one."""
     benchmark = re.sub(r"(\+[a-z]+(?:\.\d+)?)\.\d+", r"\1", str(settings.get("benchmark")))
     limit = f", first {settings['limit']}" if settings.get("limit") else ""
-    return Labels(str(settings.get("model", "rules")), role_of(settings), f"{benchmark}{limit}", variant_of(settings))
+    return Labels(str(settings.get("model", "rules")), role_of(settings), f"{benchmark}{limit}", _variant(settings))
 
 
-def variant_of(settings: Mapping[str, Any]) -> str:
+def _variant(settings: Mapping[str, Any]) -> str:
     """What sets RecToM apart from the paper's, besides its ablations: steps by rule, checks, windows."""
+    told = ["verify"] if settings.get("verify") else []
+    told += [f"window {settings['window']}"] if settings.get("window") else []
+    return ", ".join([*not_by_model(settings), *told])
+
+
+def not_by_model(settings: Mapping[str, Any]) -> list[str]:
+    """The steps of RecToM that no model is asked for, where it is asked for others: `chain by rules`."""
     readers = settings.get("readers") or {}
     mixed = len({*readers.values()}) > 1 and settings.get("method") == RECTOM
-    told = [f"{step} by {reader}" for step, reader in readers.items() if mixed and reader != "model"]
-    told += ["verify"] if settings.get("verify") else []
-    return ", ".join([*told, *([f"window {settings['window']}"] if settings.get("window") else [])])
+    return [f"{step} by {reader}" for step, reader in readers.items() if mixed and reader != "model"]
 
 
 def _told_apart(tried: Sequence[Tried]) -> list[Tried]:

@@ -22,6 +22,7 @@ from typing import Any, Final
 from rectom.errors import DataError
 from rectom.printable import printable
 from rectom.results.folder import RunFolder
+from rectom.results.grid import not_by_model
 from rectom.results.statistics import Interval, wilson
 from rectom.results.summary import different_of
 from rectom.results.sweep import FILE as SWEEP
@@ -175,16 +176,16 @@ def _run(name: str, folder: Path, manifest: Mapping[str, Any]) -> Listed:
     state = _alive(folder, manifest["state"])
     benchmark, method, model = (str(manifest["settings"].get(what) or "") for what in ("benchmark", "method", "model"))
     since = _time(manifest.get("ended") or _last(manifest))
-    begun = Listed(name, state, benchmark, method, model, _setting(manifest["settings"]), since=since)
+    begun = Listed(name, state, benchmark, method, model, setting_of(manifest["settings"]), since=since)
     return _finished(begun, manifest) if state == FINISHED else _unfinished(begun, manifest, folder)
 
 
-def _setting(settings: Mapping[str, Any]) -> str:
-    rules, readers = settings.get("rules"), settings.get("readers") or {}
+def setting_of(settings: Mapping[str, Any]) -> str:
+    """What sets a run apart from one with the usual settings, in words: `rules literal, window 5`."""
+    rules = settings.get("rules")
     told = [f"rules {rules}"] if rules and rules != str(settings["benchmark"]).partition("/")[0] else []
     told += [f"{name} {settings[name]}" for name, usual in _USUAL.items() if settings.get(name, usual) != usual]
-    mixed = settings.get("method") == "rectom" and "model" in readers.values()
-    return ", ".join([*told, *(f"{step} by {who}" for step, who in readers.items() if mixed and who != "model")])
+    return ", ".join([*told, *not_by_model(settings)])
 
 
 def _finished(run: Listed, manifest: Mapping[str, Any]) -> Listed:

@@ -65,10 +65,10 @@ def _known(place: Path, *files: str) -> str:
 
 
 def _cells(folder: Path) -> list[Path]:
-    runs = [run for _, run in _finished(folder) if run]
-    if not runs:
+    finished = _finished(folder)
+    if not finished:
         raise DataError(f"no cell of the sweep {folder} is finished: run the sweep, then export it")
-    return runs
+    return [run for _, run in finished if run]
 
 
 def _finished(folder: Path) -> list[tuple[sweep.Cell, Path | None]]:
