@@ -1,8 +1,9 @@
 r"""Which option a free-text reply gives: strictly, so that a reply that names two options gives none.
 
 What counts is the last explicit answer (`Answer: …`, `\boxed{…}`, `<answer>…</answer>`, the field `answer` of a JSON
-object), else what follows `the answer is`, else the whole reply. In it an option is named by its letter or by its
-text, in which case, articles, blanks and punctuation do not count. All that is named must be one option.
+object), else what follows `the answer is`, else what stands before `Reason: …`, else the whole reply. In it an option
+is named by its letter or by its text, in which case, articles, blanks and punctuation do not count. All that is named
+must be one option.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import orjson
 
 #: Bump when a reply is read in another way: cached answers are found by it. Where a server does not keep to a schema,
 #: its replies are read in this way as well; for those bump `schemas.VERSION`, too.
-VERSION: Final = 2
+VERSION: Final = 3
 
 #: The options (by their place) that one mention can mean; none where it means an option that is not there or denied.
 Meant: TypeAlias = frozenset[int]
@@ -54,6 +55,11 @@ _STATED = re.compile(
 )
 
 _REASON = re.compile(r"\b(?:because|since)\b|因为", re.I)
+
+#: A reason in a paragraph of its own, behind the answer: `Reason: …`, `Explanation: …`.
+_REASONED = re.compile(
+    r"^[^\w\n]*(?:reason(?:s|ing)?|explanation|rationale|justification|理由|原因|解释)\s*:", re.I | re.M
+)
 
 _DENIED_BEFORE = re.compile(
     r"(?:\b(?:not|never|neither|nor|no|except|excluding|without|than|instead\s+of|(?:anything|all)\s+but|cannot)"
@@ -249,7 +255,8 @@ def _meant(text: str, options: _Options) -> Meant:
     begin = explicit[-1] if explicit else 0
     stated = [match.end() for match in _STATED.finditer(masked, begin)]
     if not explicit and not stated:
-        return _common(options.mentions(text))
+        reasoned = _REASONED.search(masked)
+        return _common((reasoned and options.mentions(text[: reasoned.start()])) or options.mentions(text))
     if not explicit:
         return _common(_given(text[stated[-1] :], options))
     meant = _common(_given(text[begin:], options))

@@ -18,7 +18,7 @@ from rectom.facts import in_room, inside
 from rectom.story import Vocabulary
 
 #: Bump when a reply changes its meaning: cached stage results are found by it.
-VERSION = 7
+VERSION = 8
 
 OBSERVABLE = "observable"
 NOT_OBSERVABLE = "not_observable"

@@ -31,6 +31,10 @@ MANY = tuple(f"place {number}" for number in range(101, 131))
 @pytest.mark.parametrize(
     ("reply", "place"),
     [
+        # an answer, and a reason behind it
+        ("The plum is in the box.\n\nReason: The only other option is the chest.", 0),
+        ("The chest.\n**Explanation:** Anne left the box before.", 3),
+        ("It is the box.\nReason: the chest was seen.\nAnswer: the chest", 3),
         # letters
         ("B", 1),
         ("b", 1),
@@ -216,6 +220,9 @@ def test_no_option(reply: str) -> None:
         ("No", WEATHER, 1),
         ("No, she does not.", WEATHER, 1),
         ("Yes and no", WEATHER, None),
+        ("Reason: Anne left the box, and Bob came to the chest.", PLACES, None),
+        ("Reason: Anne saw the box.\nThe chest.", PLACES, None),
+        ("The box or the chest.\nReason: Anne left the box.", PLACES, None),
         ("Answer: Yes, no one moved it", WEATHER, 0),
         ("Yes, it is no longer there.", WEATHER, 0),
         ("No, no one moved it.", WEATHER, 1),
