@@ -47,10 +47,10 @@ class CommandLine:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, context: click.Context, *, whole: bool = False) -> CommandLine:
-        """The command that is being run; with what holds for this once alone only if it is to be `whole`."""
+    def of(cls, context: click.Context, *, once: bool = False) -> CommandLine:
+        """The command that is being run; what holds for this once alone is in it only if it is to be given `once`."""
         assert context.command.name
-        return cls.given(context.command.name, _arguments(context, frozenset() if whole else _ASIDE))
+        return cls.given(context.command.name, _arguments(context, frozenset() if once else _ASIDE))
 
     @classmethod
     def given(cls, name: str, arguments: Iterable[str]) -> CommandLine:

@@ -74,4 +74,4 @@ def _placed(name: str, arguments: Sequence[str]) -> tuple[str, ...]:
     command = rectom.get_command(root, name)
     assert command
     with command.make_context(name, [*arguments], root) as context:
-        return CommandLine.of(context, whole=True).arguments
+        return CommandLine.of(context, once=True).arguments

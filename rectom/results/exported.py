@@ -31,9 +31,9 @@ _CALLS: Final = "calls.jsonl.gz"
 class Row(BaseModel):
     """What the rows of all tables begin with, so that those of several runs can stand in one.
 
-    `benchmark` is as in `hitom/400`; `model` is `rules` where none was asked. `label` and `setting` tell apart runs of
-    one method as a report does; they are those of the sweep that the run was exported with, as is `seed`, which is None
-    for a run alone.
+    `benchmark` is as in `hitom/400`; `model` is `rules` where none was asked. `label`, `setting` and `seed` tell apart
+    runs of one method: they are those of the sweep that the run was exported with. Of a run alone `label` is what its
+    method is, `setting` what `rectom runs` says, and `seed` None.
     """
 
     run: str
