@@ -41,7 +41,8 @@ def runs(tmp_path: Path) -> Path:
     begin(place / "killed-1", [answer(0), wrong], sessions=[{"started": ago(seconds=30)}], questions=400)
     write_run(place / "bad", [answer(0)])
     (place / "bad" / "manifest.json").write_text("{")
-    cells = [Cell("m", "cot", "toy", seed=n, state=state) for n, state in enumerate(["finished", "failed", "finished"])]
+    ends = {"good": "finished", "partial-1": "failed", "gone": "finished"}
+    cells = [Cell("m", "cot", "toy", seed=n, run=run, state=end) for n, (run, end) in enumerate(ends.items())]
     Sweep("night", "partial", ago(hours=9), cells, ago(hours=8)).write(place / "night")
     return place
 
@@ -82,6 +83,14 @@ def test_some_are_chosen_by_name_and_by_state(runs: Path) -> None:
     assert call("runs", "--runs", runs, "--state", "dead").status == 2
 
 
+def test_a_sweep_s_name_lists_the_runs_of_its_cells(runs: Path) -> None:
+    assert list(shown(runs, "night")) == ["good", "night", "partial-1"]
+    assert set(shown(runs, "nigh?", "bad")) == {"good", "night", "partial-1", "bad"}
+    assert set(shown(runs, "night", "--state", "finished")) == {"good"}
+    Sweep("night", "partial", ago(hours=9), [Cell("m", "cot", "toy", run="../runs/good")]).write(runs / "night")
+    assert set(shown(runs, "night")) == {"night"}
+
+
 def test_a_column_that_would_be_empty_is_left_out(runs: Path) -> None:
     header = call("runs", "--runs", runs, "partial-1").out.splitlines()[0]
     assert header.split() == ["name", "state", "accuracy", "done", "calls", "tokens", "took", "age"]
@@ -116,8 +125,10 @@ def test_json_has_a_line_a_run_with_all_there_is(runs: Path) -> None:
         "currency": "USD",
         "wall_s": 1.0,
         "cells": None,
+        "runs": [],
     }
     assert night["cells"] == {"finished": 2, "failed": 1}
+    assert night["runs"] == ["good", "partial-1", "gone"]
 
 
 def in_terminal(columns: int, *arguments: object) -> list[str]:

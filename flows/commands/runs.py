@@ -53,13 +53,14 @@ _HEADER: Final = ("state", "accuracy", "done", "calls", "tokens", "money", "took
 )
 @click.option("--json", "as_json", is_flag=True, help="A line of JSON a run.")
 def command(patterns: tuple[str, ...], place: Path, state: str | None, sort: str, as_json: bool) -> None:
-    """List runs and sweeps: state, accuracy with its interval in percent, cost and age. NAME may hold `*`.
+    """List runs and sweeps: state, accuracy with its interval in percent, cost and age. NAME may hold `*`; that of a
+    sweep lists the runs of its cells as well.
 
     A run is `partial` if it is finished but questions failed, `unbegun` if it ended before it asked anything, and
     `killed` if nobody works on it although it has not ended; `rectom resume` takes it up again.
     """
     there = list(listed(place))
-    meant = [one for one in there if not patterns or any(is_called(one.name, pattern) for pattern in patterns)]
+    meant = _meant(there, patterns) if patterns else there
     found = sorted((one for one in meant if state in {None, one.state}), key=_SORTS[sort])
     if not found:
         click.echo(_nothing(len(there), place), err=True)
@@ -68,6 +69,13 @@ def command(patterns: tuple[str, ...], place: Path, state: str | None, sort: str
             click.echo(orjson.dumps(one.to_json()).decode())
     else:
         _print(found)
+
+
+def _meant(there: Sequence[Listed], patterns: Sequence[str]) -> list[Listed]:
+    """What the names mean: of a sweep its runs, too."""
+    named = [one for one in there if any(is_called(one.name, pattern) for pattern in patterns)]
+    names = {name for one in named for name in (one.name, *one.runs)}
+    return [one for one in there if one.name in names]
 
 
 def _nothing(there: int, place: Path) -> str:

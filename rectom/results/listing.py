@@ -73,7 +73,7 @@ class Listed:
     that is finished. `calls` are its different ones, `tokens` those of their replies, and `money` the price of
     these in `currency`; of a run that has not ended, `calls` and `tokens` are what its sessions sent and used. `wall_s`
     is what the last session took, in seconds. `since` is when the run ended, or began if it has not; `cells` counts
-    a sweep's cells by their states. None is what the folder does not tell.
+    a sweep's cells by their states, and `runs` are the names of their runs. None is what the folder does not tell.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Listed:
     wall_s: float | None = None
     since: datetime | None = None
     cells: Mapping[str, int] | None = None
+    runs: tuple[str, ...] = ()
 
     @property
     def is_sweep(self) -> bool:
@@ -169,7 +170,8 @@ def _sweep(name: str, folder: Path) -> Listed:
     state = _alive(folder, sweep.state)
     told = (_known(cell.state, (*STATES, WAITING)) for cell in sweep.cells)
     cells = Counter(KILLED if cell == RUNNING and state == KILLED else cell for cell in told)
-    return Listed(name, state, since=_time(sweep.ended or sweep.started), cells=dict(cells))
+    runs = tuple(cell.run for cell in sweep.cells if cell.names_a_run)
+    return Listed(name, state, since=_time(sweep.ended or sweep.started), cells=dict(cells), runs=runs)
 
 
 def _run(name: str, folder: Path, manifest: Mapping[str, Any]) -> Listed:
