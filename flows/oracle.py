@@ -11,7 +11,8 @@ from flows.pipeline import pipeline, run_plainly, shards
 from rectom.benchmarks.base import Benchmark
 from rectom.errors import RectomError
 from rectom.reader.base import STEPS
-from rectom.results.attribution import Fault, attribute
+from rectom.results.attribution import attribute
+from rectom.results.fault import Fault
 from rectom.task import task
 from tasks.run import Run, running
 

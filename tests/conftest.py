@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from xdist.scheduler import LoadScopeScheduling
 
+from cache import Store
 from rectom import grammar
 from rectom.benchmarks import hitom
 from rectom.benchmarks.base import Benchmark
@@ -139,6 +140,14 @@ def remembered(construct: Callable[[Perspective, str], Perspective]) -> Callable
 def generated(recipe: Recipe) -> tuple[Row, ...]:
     """The rows of a recipe."""
     return tuple(hitom.read_rows(generate(recipe), Path("generated.json")))
+
+
+@pytest.fixture(scope="session")
+def dry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store to which dry runs add nothing."""
+    with Store(tmp_path_factory.mktemp("oracle")) as opened:
+        yield opened
+        assert not list(opened.iterate("stage"))
 
 
 def recipes() -> st.SearchStrategy[Recipe]:

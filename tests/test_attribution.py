@@ -1,227 +1,68 @@
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cache import Store
-from flows.accounts import trace_of
-from flows.pipeline import pipeline, run_plainly
 from rectom.benchmarks.base import Benchmark
-from rectom.benchmarks.generate import Recipe
-from rectom.errors import StepFailure
 from rectom.events import NOTHING, Delta, Event, persistent, private_tell, settle
-from rectom.facts import Fact, in_room, inside, superseded
+from rectom.facts import in_room, inside
 from rectom.grammar import belief_question
-from rectom.perspective import Hearing, Observability, Perspective
 from rectom.reader.rules import RuleReader
 from rectom.reader.tomi import TomiReader
 from rectom.reader.verify import check_abstraction, check_answer, check_learnt
-from rectom.results.attribution import FAULTS, UNTOLD, Fault, attribute, fault_rows
+from rectom.results.attribution import attribute, fault_rows
+from rectom.results.fault import FAULTS, UNTOLD, Fault
 from rectom.results.outcome import Outcome
-from rectom.story import Question, Story, Vocabulary
-from tasks.run import Run, running
-from tests.conftest import generated, recipes
+from rectom.story import Question, Story
+from tests.erring import CHOICES, LINES, Err, Trace, also, asking, blamed, learning, read, stating, unseen
 from tests.method_cases import TOMI
-
-LINES = (
-    "Anne, Bob and Cid entered the hall.",
-    "The ball is in the box.",
-    "Anne made no movements and stayed in the hall for 1 minute.",
-    "Anne exited the hall.",
-    "Bob moved the ball to the bag.",
-    "Bob exited the hall.",
-    "Cid moved the ball to the jar.",
-    "Cid exited the hall.",
-    "Anne, Bob and Cid entered the waiting_room.",
-    "Cid publicly claimed that ball is in the tin.",
-)
-CHOICES = ("box", "bag", "jar", "tin")
-
-Trace = dict[str, Any]
-
-
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A store to which dry runs add nothing."""
-    with Store(tmp_path_factory.mktemp("oracle")) as opened:
-        yield opened
-        assert not list(opened.iterate("stage"))
-
-
-@dataclass
-class Err(RuleReader):
-    """Reads by rule, and errs where it is told to."""
-
-    events: Callable[[tuple[Event, ...]], Sequence[Event]] = tuple
-    chain_of: Callable[[tuple[str, ...]], tuple[str, ...]] = tuple
-    able: Callable[[Observability, str], Observability] = lambda able, _: able
-    believed: Callable[[Delta, Hearing], Delta] = lambda delta, _: delta
-    reduced: Callable[[str], str] = str
-    says: str = ""
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    async def abstract(self, story: Story) -> tuple[Event, ...]:
-        return settle(list(self.events(await super().abstract(story))))
-
-    async def chain(self, question: str, words: Vocabulary) -> tuple[str, ...]:
-        return self.chain_of(await super().chain(question, words))
-
-    async def observability(self, source: Perspective, character: str) -> Observability:
-        return self.able(await super().observability(source, character), character)
-
-    async def revise(self, hearing: Hearing) -> Delta:
-        return self.believed(await super().revise(hearing), hearing)
-
-    async def reduce(self, question: str, chain: Sequence[str]) -> str:
-        return self.reduced(await super().reduce(question, chain))
-
-    async def answer(self, question: str, state: frozenset[Fact], choices: Sequence[str]) -> str:
-        if self.says == "nothing":
-            raise StepFailure("answer", "the final state does not say where it is")
-        return self.says or await super().answer(question, state, choices)
-
-
-def read(store: Store, benchmark: Benchmark, reader: RuleReader) -> Trace:
-    """The trace of the only question of a benchmark."""
-    run = Run(benchmark, reader, store, dry=True)
-    with running(run):
-        asyncio.run(pipeline([[story.id for story in benchmark.stories]], run_plainly))
-    return trace_of(run, benchmark.questions[0].id).to_json()
-
-
-def asking(*chain: str, gold: str | None = None) -> Benchmark:
-    question = Question("q", "s", belief_question(chain, "ball"), CHOICES, gold, len(chain))
-    return Benchmark("hitom", "cotp", (Story("s", LINES),), (question,))
-
-
-def blamed(store: Store, reader: RuleReader, *chain: str, **options: Any) -> Fault | None:
-    """What a reader's wrong answer is put down to."""
-    oracle = read(store, asking(*chain), RuleReader())
-    trace = {**read(store, asking(*chain), reader), "gold": oracle["predicted"]}
-    assert trace["predicted"] != oracle["predicted"] or trace["failure"], "the answer is right"
-    return attribute(trace, oracle, **options)
-
-
-def stating(line: int, event: Event) -> Callable[[tuple[Event, ...]], Sequence[Event]]:
-    return lambda events: [*events[: line - 1], event, *events[line:]]
-
-
-def also(line: int, *facts: Fact) -> Callable[[tuple[Event, ...]], Sequence[Event]]:
-    """The same event, which states some facts besides."""
-
-    def events(right: tuple[Event, ...]) -> Sequence[Event]:
-        event = right[line - 1]
-        more = replace(event, delta=Delta(event.delta.added | set(facts), event.delta.removed))
-        return stating(line, more)(right)
-
-    return events
-
-
-def unseen(line: int, who: str) -> Callable[[Observability, str], Observability]:
-    def able(right: Observability, character: str) -> Observability:
-        rooms = tuple(None if place == line else room for place, room in enumerate(right.rooms, 1))
-        return replace(right, rooms=rooms) if character == who else right
-
-    return able
-
-
-def learning(line: int, who: str) -> Callable[[Observability, str], Observability]:
-    """Whether an event is learnt of, turned round."""
-
-    def able(right: Observability, character: str) -> Observability:
-        events = tuple(told != (place == line) for place, told in enumerate(right.events, 1))
-        return replace(right, events=events) if character == who else right
-
-    return able
-
 
 # The thin line: Anne saw the box, Bob the bag, Cid the jar; Cid, who left last, convinces both.
 
 
-def test_the_story_is_understood(store: Store) -> None:
-    answers = {chain: read(store, asking(*chain), RuleReader())["predicted"] for chain in [(), ("Anne",), ("Cid",)]}
+def test_the_story_is_understood(dry: Store) -> None:
+    answers = {chain: read(dry, asking(*chain), RuleReader())["predicted"] for chain in [(), ("Anne",), ("Cid",)]}
     assert answers == {(): "jar", ("Anne",): "tin", ("Cid",): "jar"}
 
 
 # Each step.
 
 
-def test_an_event_that_was_missed(store: Store) -> None:
-    fault = blamed(store, Err(events=stating(7, NOTHING)))
+def test_an_event_that_was_missed(dry: Store) -> None:
+    fault = blamed(dry, Err(events=stating(7, NOTHING)))
     assert fault == Fault("abstraction", "nothing", "+in(ball,jar) -in(ball,bag)", 7)
 
 
-def test_an_event_that_was_read_otherwise_wins_over_what_follows_from_it(store: Store) -> None:
+def test_an_event_that_was_read_otherwise_wins_over_what_follows_from_it(dry: Store) -> None:
     reader = Err(events=stating(7, NOTHING), able=unseen(7, "Cid"), says="tin")
-    fault = blamed(store, reader, "Cid")
+    fault = blamed(dry, reader, "Cid")
     assert fault
     assert (fault.step, fault.line, fault.who) == ("abstraction", 7, None)
 
 
-def test_another_chain(store: Store) -> None:
-    fault = blamed(store, Err(chain_of=lambda chain: chain[:1]), "Anne", "Bob")
+def test_another_chain(dry: Store) -> None:
+    fault = blamed(dry, Err(chain_of=lambda chain: chain[:1]), "Anne", "Bob")
     assert fault == Fault("chain", "World → Anne", "World → Anne → Bob")
 
 
-def test_a_state_that_was_not_observed_is_put_down_to_its_line_and_character(store: Store) -> None:
-    fault = blamed(store, Err(able=unseen(7, "Cid")), "Cid")
-    assert fault == Fault("state observability", "not observed", "observed from hall", 7, "Cid")
+def test_another_option(dry: Store) -> None:
+    assert blamed(dry, Err(says="bag"), "Cid") == Fault("answer", "bag", "jar")
 
 
-def test_in_a_nested_perspective_the_outer_one_comes_first(store: Store) -> None:
-    def able(right: Observability, character: str) -> Observability:
-        return unseen(7, "Cid")(unseen(5, "Bob")(right, character), character)
-
-    for chain, line, who in [(("Bob", "Cid"), 5, "Bob"), (("Cid", "Bob"), 7, "Cid")]:
-        oracle = read(store, asking(*chain), RuleReader())
-        trace = {**read(store, asking(*chain), Err(able=able)), "predicted": "nowhere"}
-        fault = attribute(trace, oracle)
-        assert fault
-        assert (fault.step, fault.line, fault.who) == ("state observability", line, who)
-
-
-def test_a_claim_that_was_not_heard(store: Store) -> None:
-    fault = blamed(store, Err(able=learning(10, "Anne")), "Anne")
-    assert fault == Fault("event observability", "not observed", "observed", 10, "Anne")
-
-
-def test_a_claim_that_did_not_convince(store: Store) -> None:
-    fault = blamed(store, Err(believed=lambda *_: Delta()), "Anne")
-    assert fault == Fault("revision", "nothing", "+in(ball,tin) -in(ball,box)", 10, "Anne")
-
-
-def test_a_claim_that_convinced_somebody_of_what_another_thinks(store: Store) -> None:
-    def believed(right: Delta, hearing: Hearing) -> Delta:
-        said = inside("ball", "tin")
-        return Delta(frozenset({said}), superseded(hearing.belief, [said]))
-
-    fault = blamed(store, Err(believed=believed), "Bob", "Anne")
-    assert fault == Fault("revision", "+in(ball,tin) -in(ball,box)", "nothing", 10, "Anne")
-
-
-def test_another_option(store: Store) -> None:
-    assert blamed(store, Err(says="bag"), "Cid") == Fault("answer", "bag", "jar")
-
-
-def test_another_object(store: Store) -> None:
+def test_another_object(dry: Store) -> None:
     reader = Err(reduced=lambda _: "Where is the cup really?", says="bag")
-    fault = blamed(store, reader, "Cid")
+    fault = blamed(dry, reader, "Cid")
     assert fault == Fault("reduction", "Where is the cup really?", "Where is the ball really?")
 
 
 @pytest.mark.parametrize(
     "question", ["Where is the ball?", "In which container is the ball now?", "What place holds the BALL?"]
 )
-def test_the_same_question_in_other_words_is_the_same(question: str, store: Store) -> None:
-    fault = blamed(store, Err(reduced=lambda _: question, says="bag"), "Cid")
+def test_the_same_question_in_other_words_is_the_same(question: str, dry: Store) -> None:
+    fault = blamed(dry, Err(reduced=lambda _: question, says="bag"), "Cid")
     assert fault == Fault("answer", "bag", "jar")
 
 
@@ -233,10 +74,10 @@ def test_the_same_question_in_other_words_is_the_same(question: str, store: Stor
         ("At the beginning, where was the pen?", "answer"),
     ],
 )
-def test_a_question_about_the_beginning_asks_for_another_thing(question: str, step: str, store: Store) -> None:
+def test_a_question_about_the_beginning_asks_for_another_thing(question: str, step: str, dry: Store) -> None:
     story, asked, _ = TOMI[1]
     benchmark = Benchmark("tomi", "test", (story,), (replace(asked, gold="cup"),), task="tomi")
-    oracle = read(store, benchmark, TomiReader())
+    oracle = read(dry, benchmark, TomiReader())
     found = attribute({**oracle, "reduced": question, "predicted": "drawer"}, oracle)
     assert oracle["predicted"] == "cup"
     assert found
@@ -246,23 +87,26 @@ def test_a_question_about_the_beginning_asks_for_another_thing(question: str, st
 # Eq. 1 by a model.
 
 
-def test_a_state_of_the_world_that_does_not_follow_from_the_events(store: Store) -> None:
-    oracle = read(store, asking("Cid"), RuleReader())
-    trace = read(store, asking("Cid", gold="jar"), Err(says="bag"))
-    trace["world"]["deltas"][6] = [["in(ball,jar)"], []]
+def test_a_state_of_the_world_that_does_not_follow_from_the_events(dry: Store) -> None:
     expected = Fault("update", "+in(ball,jar)", "+in(ball,jar) -in(ball,bag)", 7)
-    assert attribute(trace, oracle) == expected
+    for chain in [(), ("Cid",)]:
+        oracle = read(dry, asking(*chain), RuleReader())
+        trace = read(dry, asking(*chain, gold="jar"), Err(says="bag"))
+        for seen in (trace["world"], *trace["perspectives"]):
+            assert seen["deltas"][6] == [["in(ball,jar)"], ["in(ball,bag)"]]
+            seen["deltas"][6] = [["in(ball,jar)"], []]
+        assert attribute(trace, oracle) == expected
     # What follows from an event that was read otherwise is right as it stands.
-    missed = read(store, asking("Cid", gold="jar"), Err(events=stating(7, NOTHING)))
+    missed = read(dry, asking("Cid", gold="jar"), Err(events=stating(7, NOTHING)))
     fault = attribute(missed, oracle)
     assert fault
     assert (fault.step, fault.line) == ("abstraction", 7)
 
 
-def test_what_differs_at_one_line_is_told_in_the_order_of_the_algorithm(store: Store) -> None:
+def test_what_differs_at_one_line_is_told_in_the_order_of_the_algorithm(dry: Store) -> None:
     """Cid's looks, then what he learnt of, then what he believes: each is told where nothing before it differs."""
-    oracle = read(store, asking("Anne"), RuleReader())
-    trace = read(store, asking("Anne", gold="tin"), Err(says="bag"))
+    oracle = read(dry, asking("Anne"), RuleReader())
+    trace = read(dry, asking("Anne", gold="tin"), Err(says="bag"))
     (perspective,) = trace["perspectives"]
     perspective["deltas"][9] = [[], []]
     told = [attribute(trace, oracle)]
@@ -286,10 +130,10 @@ def test_what_differs_at_one_line_is_told_in_the_order_of_the_algorithm(store: S
     assert (fault.step, fault.line) == ("state observability", 9)
 
 
-def test_a_look_that_shows_nothing_new_is_no_fault(store: Store) -> None:
+def test_a_look_that_shows_nothing_new_is_no_fault(dry: Store) -> None:
     """Whoever waits sees nobody that is not known to be there, and does not for that disbelieve what is said."""
-    oracle = read(store, asking("Anne"), RuleReader())
-    trace = read(store, asking("Anne", gold="tin"), Err(says="bag"))
+    oracle = read(dry, asking("Anne"), RuleReader())
+    trace = read(dry, asking("Anne", gold="tin"), Err(says="bag"))
     said = [line for line, event in enumerate(oracle["events"]) if event.get("occurrence")]
     assert said
     (perspective,) = trace["perspectives"]
@@ -302,11 +146,11 @@ def test_a_look_that_shows_nothing_new_is_no_fault(store: Store) -> None:
     assert (fault.step, fault.line) == ("revision", said[0] + 1)
 
 
-def test_a_long_change_is_told_in_part(store: Store) -> None:
-    fault = blamed(store, Err(events=stating(1, NOTHING), says="box"), "Bob")
+def test_a_long_change_is_told_in_part(dry: Store) -> None:
+    fault = blamed(dry, Err(events=stating(1, NOTHING), says="box"), "Bob")
     assert fault == Fault("abstraction", "nothing", " ".join(f"+in_room({n},hall)" for n in ("Anne", "Bob", "Cid")), 1)
     crowd = frozenset(in_room(name, "hall") for name in "ABCDEFGH")
-    fault = blamed(store, Err(events=stating(1, persistent(crowd)), says="box"), "Bob")
+    fault = blamed(dry, Err(events=stating(1, persistent(crowd)), says="box"), "Bob")
     assert fault
     assert fault.found == " ".join([*(f"+in_room({name},hall)" for name in "ABCDEF"), "…"])
 
@@ -314,38 +158,38 @@ def test_a_long_change_is_told_in_part(store: Store) -> None:
 # What is no difference.
 
 
-def test_facts_that_held_already_are_no_difference(store: Store) -> None:
+def test_facts_that_held_already_are_no_difference(dry: Store) -> None:
     """The model says that Anne, who stays in the hall, is there: so everyone seems to learn of her coming."""
     for line, fact in [(3, in_room("Anne", "hall")), (3, inside("ball", "box")), (6, in_room("Cid", "hall"))]:
         reader = Err(events=also(line, fact), says="bag")
-        assert blamed(store, reader, "Cid") == Fault("answer", "bag", "jar")
+        assert blamed(dry, reader, "Cid") == Fault("answer", "bag", "jar")
 
 
-def test_unless_something_follows_from_them(store: Store) -> None:
+def test_unless_something_follows_from_them(dry: Store) -> None:
     """Cid is said to enter the hall in which he is when he moves the ball: so Anne learns what he did."""
-    fault = blamed(store, Err(events=also(7, in_room("Cid", "hall")), believed=lambda *_: Delta()), "Anne")
+    fault = blamed(dry, Err(events=also(7, in_room("Cid", "hall")), believed=lambda *_: Delta()), "Anne")
     told = "+in(ball,jar) +in_room(Cid,hall) -in(ball,bag)"
     assert fault == Fault("abstraction", told, "+in(ball,jar) -in(ball,bag)", 7)
 
 
-def test_nor_if_a_container_seems_to_stand_elsewhere_for_them(store: Store) -> None:
+def test_nor_if_a_container_seems_to_stand_elsewhere_for_them(dry: Store) -> None:
     """The model says once more where the ball is when Dan enters the attic: so the box seems to stand there."""
     lines = ("Anne entered the hall.", "The ball is in the box.", "Dan entered the attic.")
     asked = Question("q", "s", belief_question(["Dan"], "ball"), CHOICES, "bag", 1)
     benchmark = Benchmark("hitom", "cotp", (Story("s", lines),), (asked,))
     reader = Err(events=also(3, inside("ball", "box")))
-    fault = attribute(read(store, benchmark, reader), read(store, benchmark, RuleReader()))
+    fault = attribute(read(dry, benchmark, reader), read(dry, benchmark, RuleReader()))
     assert fault == Fault("abstraction", "+in(ball,box) +in_room(Dan,attic)", "+in_room(Dan,attic)", 3)
 
 
-def test_a_container_that_seems_to_stand_elsewhere_does_so_from_the_beginning(store: Store) -> None:
-    """Said once more when Dan enters the attic: so Anne, in the hall, seems not to have seen what was put there."""
-    lines = ("Anne entered the hall.", "The ball is in the box.", "Dan entered the attic.")
-    asked = Question("q", "s", belief_question(["Anne"], "ball"), CHOICES, "box", 1)
-    benchmark = Benchmark("hitom", "cotp", (Story("s", lines),), (asked,))
-    trace = read(store, benchmark, Err(events=also(3, inside("ball", "box"))))
-    fault = attribute({**trace, "predicted": "bag", "failure": None}, read(store, benchmark, RuleReader()))
-    assert fault == Fault("abstraction", "+in(ball,box) +in_room(Dan,attic)", "+in_room(Dan,attic)", 3)
+def test_a_container_that_seems_to_stand_elsewhere_does_so_from_the_beginning(dry: Store) -> None:
+    """Said of the cup once more when Dan enters the attic: so Anne, in the hall, seems not to have seen the box."""
+    lines = ("Anne entered the hall.", "The ball is in the box.", "The cup is in the box.", "Dan entered the attic.")
+    benchmark = asking("Anne", gold="box", lines=lines)
+    trace = read(dry, benchmark, Err(events=also(4, inside("cup", "box"))))
+    assert trace["failure"]
+    fault = attribute({**trace, "predicted": "bag", "failure": None}, read(dry, benchmark, RuleReader()))
+    assert fault == Fault("abstraction", "+in(cup,box) +in_room(Dan,attic)", "+in_room(Dan,attic)", 4)
 
 
 class Untold(TomiReader):
@@ -366,83 +210,45 @@ def of_tomi(lines: Sequence[str], *chain: str) -> Benchmark:
     return Benchmark("tomi", "test", (Story("s", tuple(lines)),), (question,), task="tomi")
 
 
-def test_a_model_need_not_say_where_containers_stand(store: Store) -> None:
+def test_a_model_need_not_say_where_containers_stand(dry: Store) -> None:
     """The rules say it of a line that moves something, before a line tells it: the prompt does not ask for that."""
     benchmark = of_tomi(TOMI[0][0].lines, "Bo", "Ann")
-    oracle, trace = (read(store, benchmark, reader) for reader in (TomiReader(), Untold()))
+    oracle, trace = (read(dry, benchmark, reader) for reader in (TomiReader(), Untold()))
     assert oracle["events"] != trace["events"]
     assert attribute({**trace, "predicted": "drawer"}, oracle) == Fault("answer", "drawer", "cup")
 
 
-def test_a_belief_that_no_step_accounts_for_is_put_down_to_who_applies_eq_1(store: Store) -> None:
-    trace = read(store, asking("Bob", gold="tin"), Err(events=also(7, in_room("Cid", "hall")), says="bag"))
+def test_a_belief_that_no_step_accounts_for_is_put_down_to_who_applies_eq_1(dry: Store) -> None:
+    trace = read(dry, asking("Bob", gold="tin"), Err(events=also(7, in_room("Cid", "hall")), says="bag"))
     trace["perspectives"][0]["deltas"][4] = [[], []]
-    fault = attribute(trace, read(store, asking("Bob"), RuleReader()))
+    fault = attribute(trace, read(dry, asking("Bob"), RuleReader()))
     assert fault == Fault("update", "nothing", "+in(ball,bag) -in(ball,box)", 5, "Bob")
 
 
-def test_a_label_that_the_rules_do_not_reach_is_no_fault_of_the_model(store: Store) -> None:
-    oracle = read(store, asking("Cid"), RuleReader())
-    trace = read(store, asking("Cid", gold="box"), RuleReader())
+def test_a_label_that_the_rules_do_not_reach_is_no_fault_of_the_model(dry: Store) -> None:
+    oracle = read(dry, asking("Cid"), RuleReader())
+    trace = read(dry, asking("Cid", gold="box"), RuleReader())
     assert attribute(trace, oracle) == Fault("label", "jar", "box")
     # Nor is what the model did otherwise on its way to the answer that the rules give.
-    trace = read(store, asking("Cid", gold="box"), Err(able=unseen(5, "Cid")))
+    trace = read(dry, asking("Cid", gold="box"), Err(able=unseen(5, "Cid")))
     assert attribute(trace, oracle) == Fault("label", "jar", "box")
 
 
-def test_a_mistake_is_the_models_own_also_where_the_label_is_another(store: Store) -> None:
+def test_a_mistake_is_the_models_own_also_where_the_label_is_another(dry: Store) -> None:
     """The rules say jar, the label box, and the model something else for a reason of its own."""
-    oracle = read(store, asking("Cid"), RuleReader())
-    trace = read(store, asking("Cid", gold="box"), Err(says="bag"))
+    oracle = read(dry, asking("Cid"), RuleReader())
+    trace = read(dry, asking("Cid", gold="box"), Err(says="bag"))
     assert attribute(trace, oracle) == Fault("answer", "bag", "jar")
-    trace = read(store, asking("Cid", gold="box"), Err(able=unseen(7, "Cid")))
+    trace = read(dry, asking("Cid", gold="box"), Err(able=unseen(7, "Cid")))
     fault = attribute(trace, oracle)
     assert fault
     assert (fault.step, fault.line) == ("state observability", 7)
 
 
-def test_an_answer_where_the_rules_have_none(store: Store) -> None:
-    oracle = {**read(store, asking("Cid"), RuleReader()), "predicted": None}
-    trace = read(store, asking("Cid", gold="box"), RuleReader())
+def test_an_answer_where_the_rules_have_none(dry: Store) -> None:
+    oracle = {**read(dry, asking("Cid"), RuleReader()), "predicted": None}
+    trace = read(dry, asking("Cid", gold="box"), RuleReader())
     assert attribute(trace, oracle) == Fault("label", "jar", "box")
-
-
-# One mistake, anywhere in stories that nobody wrote.
-
-
-def consequences(trace: Mapping[str, Any]) -> Any:
-    """What came of the steps: the events, who learnt of them, and what everybody's world changed by."""
-    return trace["events"], [(seen["events"], seen["deltas"]) for seen in trace["perspectives"]]
-
-
-@given(recipes(), st.data())
-def test_a_single_mistake_is_found_where_it_was_made(store: Store, recipe: Recipe, data: st.DataObject) -> None:
-    row = data.draw(st.sampled_from(generated(recipe)))
-    story = Story.parse(row.story)
-    world = RuleReader().world(story)
-    benchmark = Benchmark("hitom", "cotp", (story,), (Question("q", story.id, row.question, row.choices),))
-    before = (frozenset[Fact](), *world.states)
-    changes = [state != last for state, last in zip(world.states, before, strict=False)]
-    does = [changed or bool(e and e.occurrence) for e, changed in zip(world.events, changes, strict=True)]
-    line = data.draw(st.sampled_from([line for line, something in enumerate(does, 1) if something]))
-    who = data.draw(st.sampled_from(sorted(world.setting.exits[-1])))
-    says = next(choice for choice in row.choices if choice != row.answer)
-    step, mistake = data.draw(
-        st.sampled_from(
-            [
-                ("abstraction", Err(events=stating(line, NOTHING), says=says)),
-                ("state observability", Err(able=unseen(line, who), says=says)),
-                ("event observability", Err(able=learning(line, who), says=says)),
-            ]
-        )
-    )
-    trace, oracle = read(store, benchmark, mistake), read(store, benchmark, RuleReader())
-    fault = attribute(trace, oracle)
-    assert fault
-    if consequences(trace) == consequences(oracle):  # the mistake is about what is nowhere looked at, or known anyway
-        assert fault == Fault("answer", says, row.answer)
-    else:
-        assert (fault.step, fault.line, fault.who) == (step, line, None if step == "abstraction" else who)
 
 
 # Without states.
@@ -454,12 +260,12 @@ def history_of(trace: Trace) -> Trace:
     return {**trace, "world": {"chain": [], "events": [True] * len(LINES)}, "perspectives": made}
 
 
-def test_histories_are_compared_by_what_is_in_them(store: Store) -> None:
-    oracle = read(store, asking("Bob", "Cid"), RuleReader())
-    answered = history_of(read(store, asking("Bob", "Cid", gold="box"), Err(says="bag")))
+def test_histories_are_compared_by_what_is_in_them(dry: Store) -> None:
+    oracle = read(dry, asking("Bob", "Cid"), RuleReader())
+    answered = history_of(read(dry, asking("Bob", "Cid", gold="box"), Err(says="bag")))
     assert attribute(answered, oracle) == Fault("answer", "bag", "tin")
     erring = Err(able=learning(10, "Cid"), says="bag")
-    unheard = history_of(read(store, asking("Bob", "Cid", gold="box"), erring))
+    unheard = history_of(read(dry, asking("Bob", "Cid", gold="box"), erring))
     assert attribute(unheard, oracle) == Fault("event observability", "not observed", "observed", 10, "Cid")
 
 
@@ -491,34 +297,34 @@ def test_a_step_that_failed_is_at_fault(step: str, fault: str) -> None:
     assert found == Fault(fault, "no usable reply in 3 tries: it was empty", "a usable reply", by="failure")
 
 
-def test_a_step_by_rule_that_failed_did_so_for_what_it_was_given(store: Store) -> None:
+def test_a_step_by_rule_that_failed_did_so_for_what_it_was_given(dry: Store) -> None:
     def gone(events: tuple[Event, ...]) -> Sequence[Event]:
         return [NOTHING if any(f.predicate == "in" for f in event.delta.added) else event for event in events]
 
-    by_model = blamed(store, Err(events=gone, says="nothing"), "Cid")
-    by_rule = blamed(store, Err(events=gone, says="nothing"), "Cid", by_rule=["answer"])
+    by_model = blamed(dry, Err(events=gone, says="nothing"), "Cid")
+    by_rule = blamed(dry, Err(events=gone, says="nothing"), "Cid", by_rule=["answer"])
     assert by_model
     assert by_rule
     assert (by_model.step, by_model.by) == ("answer", "failure")
     assert (by_rule.step, by_rule.line, by_rule.by) == ("abstraction", 2, "oracle")
-    nothing_else = blamed(store, Err(says="nothing"), "Cid", by_rule=["answer"])
+    nothing_else = blamed(dry, Err(says="nothing"), "Cid", by_rule=["answer"])
     assert nothing_else
     assert (nothing_else.step, nothing_else.by) == ("answer", "failure")
 
 
-def test_what_failed_for_what_came_before_it_is_found_before_it(store: Store) -> None:
+def test_what_failed_for_what_came_before_it_is_found_before_it(dry: Store) -> None:
     """A step by rule failed, and nothing but the chain, which a model gave, differs."""
-    oracle = read(store, asking("Anne", "Bob"), RuleReader())
-    trace = read(store, asking("Anne", "Bob", gold="tin"), Err(chain_of=lambda chain: chain[:1], says="nothing"))
+    oracle = read(dry, asking("Anne", "Bob"), RuleReader())
+    trace = read(dry, asking("Anne", "Bob", gold="tin"), Err(chain_of=lambda chain: chain[:1], says="nothing"))
     for by_rule, step in [((), "answer"), (("observe",), "answer"), (("answer",), "chain")]:
         fault = attribute(trace, oracle, by_rule)
         assert fault
         assert fault.step == step
 
 
-def test_where_the_rules_read_the_text_checks_are_not_needed(store: Store) -> None:
-    oracle = read(store, asking("Cid"), RuleReader())
-    trace = read(store, asking("Cid", gold="jar"), Err(says="bag"))
+def test_where_the_rules_read_the_text_checks_are_not_needed(dry: Store) -> None:
+    oracle = read(dry, asking("Cid"), RuleReader())
+    trace = read(dry, asking("Cid", gold="jar"), Err(says="bag"))
     violated = {"step": "observe_events", "repair": False, "fault": "event 4 does not reach Cid, who is not part of x"}
     assert attribute({**trace, "calls": [violated]}, oracle, verified=True) == Fault("answer", "bag", "jar")
     assert attribute(trace, None) is None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rectom.results import grid
-from rectom.results.attribution import UNTOLD
+from rectom.results.fault import UNTOLD
 from rectom.results.figures.theme import LIGHT
 from rectom.results.folder import TIMES
 from rectom.results.paper_figures import drawn

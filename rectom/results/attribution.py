@@ -1,11 +1,10 @@
-"""Where a wrong answer went wrong: the first step of the model's that differs from the rule reader's.
+"""Where a wrong answer went wrong: the step of the model's that differs from the rule reader's, and led to it.
 
 Steps are compared in the order of Algorithm 1, and by what they do: events by the states that they lead to, questions
-by the objects that they name. Perspectives are compared along the chain, outermost first, so that what a nested one
-only took over is put down to the one that it came from; within a perspective the earliest step of the story counts, and
-at one step what is seen of the state before what is learnt of the event, and both before the belief. What follows from
-a fact that an event states without need, since it held already, is put down to the abstraction; so is what follows from
-the place of a container, which the rules tell of more lines than a model is asked to.
+by the objects that they name. Of events and perspectives that counts which the last perspective's final state comes of
+(`rectom.results.origin`). What follows from a fact that an event states without need, since it held already, is put
+down to the abstraction; so is what follows from the place of a container, which the rules tell of more lines than
+a model is asked to.
 """
 
 from __future__ import annotations
@@ -13,29 +12,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from rectom.codec import events_from_json, is_history
+from rectom.results.effects import Effect, effects, otherwise, stated_otherwise
+from rectom.results.fault import FAULTS, UNTOLD, Fault
+from rectom.results.origin import Level, Origins, everything, place_of
 from rectom.results.outcome import Outcome
 from rectom.setting import setting_of
-
-#: The steps that can be at fault, in the order of Algorithm 1. `update` is Eq. 1 where a model applies it; `label`
-#: says that the rules give the same answer, so that no step is to blame that it is not the label.
-FAULTS: Final = (
-    "abstraction",
-    "update",
-    "chain",
-    "state observability",
-    "event observability",
-    "revision",
-    "reduction",
-    "answer",
-    "label",
-)
-
-#: Wrong answers of which nothing tells where they went wrong.
-UNTOLD: Final = "not told"
 
 #: The steps of the model by the names of their prompts.
 _STEPS: Final = {
@@ -52,12 +36,6 @@ _STEPS: Final = {
     "answer_history": "answer",
 }
 
-#: How facts begin that say where a container stands: no question asks for that.
-_STANDS: Final = "at("
-
-#: So many facts of a change are told.
-_TOLD: Final = 6
-
 #: What a reduced question may ask for besides objects.
 _BEGINNING: Final = "beginning"
 
@@ -65,27 +43,6 @@ _BEGINNING: Final = "beginning"
 #: of a reply's form, and tell nothing of what another one says.
 _CHECKED: Final = re.compile(r"(?:line|state|event) (\d+)\b|the fact .+ names ")
 _WHO: Final = re.compile(r"does not (?:reach (.+?), who|place (.+?) in )")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What was found at fault.
-
-    `step` is one of `FAULTS`; `line` the step of the story (from 1) and `who` the character, where it is about one;
-    `found` is what the model made of it and `expected` what the rules do; `by` says what tells it: `oracle`, the rule
-    reader; `failure`, the step's own; or `verify`, a check that the model's reply violated.
-    """
-
-    step: str
-    found: str
-    expected: str
-    line: int | None = None
-    who: str | None = None
-    by: str = "oracle"
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 def attribute(
@@ -148,149 +105,82 @@ def _violated(calls: Sequence[Mapping[str, Any]]) -> Fault | None:
     return None
 
 
-#: Facts as they are printed: equal facts are equal texts.
-Facts: TypeAlias = frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Effect:
-    """What an event does: what happens, and what of the world comes and goes by Eq. 1."""
-
-    occurrence: str | None
-    came: Facts
-    went: Facts
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether it is asked who learns of it: of a communication, an entry, an exit."""
-        return bool(self.occurrence) or any(fact.startswith("in_room(") for fact in self.came | self.went)
-
-    def __bool__(self) -> bool:
-        return bool(self.occurrence or self.came or self.went)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stated:
-    """The events of a trace: what each does, and at which lines the rules state other facts to the same effect.
-
-    `elsewhere` tells whether containers stand elsewhere for that, which shows at every line.
-    """
-
-    effects: tuple[_Effect, ...]
-    otherwise: tuple[Fault, ...]
-    elsewhere: bool
-
-    def before(self, line: int) -> Fault | None:
-        """The first of those lines from which a difference at a line may follow."""
-        return next((fault for fault in self.otherwise if self.elsewhere or (fault.line or 0) <= line), None)
-
-
-def _differences(trace: Mapping[str, Any], oracle: Mapping[str, Any]) -> Iterator[Fault]:
+def _differences(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Fault]:
     """What differs, in the order of Algorithm 1, as far as the trace came: what comes first explains the rest."""
-    predicted, right, gold = trace.get("predicted"), oracle.get("predicted"), trace.get("gold")
+    predicted, gold = trace.get("predicted"), trace.get("gold")
     label = Fault("label", str(predicted), str(gold))
-    if predicted is not None and predicted == right != gold:
+    if predicted is not None and predicted == right.get("predicted") != gold:
         yield label
-    events, by_rule = trace.get("events") or (), oracle.get("events") or ()
-    effects = _effects(events)
-    yield from _abstraction(effects, _effects(by_rule))
-    yield from _world(trace.get("world"), effects)
-    if trace.get("chain") is not None and trace["chain"] != oracle["chain"]:
-        yield Fault("chain", _chain(trace["chain"]), _chain(oracle["chain"]))
-    elsewhere = _places(events) != _places(by_rule)
-    stated = _Stated(effects, tuple(_stated_otherwise(events, by_rule, Facts if elsewhere else _facts)), elsewhere)
-    for found, expected in zip(trace.get("perspectives") or (), oracle.get("perspectives") or (), strict=False):
-        yield from (_history if is_history(found) else _perspective)(found, expected, stated)
-    reduced, asked = trace.get("reduced"), oracle["reduced"]
-    things = {thing for event in by_rule for thing in _things(event)}
-    if reduced is not None and _named(reduced, things) != _named(asked, things):
-        yield Fault("reduction", reduced, asked)
+    yield from _steps(trace, right)
     if predicted is not None:
-        yield label if right in {predicted, None} else Fault("answer", predicted, str(right))
+        known = right.get("predicted")
+        yield label if known in {predicted, None} else Fault("answer", predicted, str(known))
 
 
-def _facts(printed: Iterable[str]) -> Facts:
-    """The facts that are compared."""
-    return Facts(fact for fact in printed if not fact.startswith(_STANDS))
+def _steps(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Fault]:
+    """The steps before the answer."""
+    world, chain = trace.get("world"), trace.get("chain")
+    if world is not None and not is_history(world) and chain in (None, right["chain"]):
+        yield from _beliefs(trace, right)
+    else:
+        found, expected = (effects(one.get("events") or ()) for one in (trace, right))
+        yield from otherwise(found, expected)
+        if chain not in (None, right["chain"]):
+            yield Fault("chain", _chain(chain), _chain(right["chain"]))
+        yield from _histories(trace.get("perspectives") or (), right.get("perspectives") or (), found)
+    reduced, things = trace.get("reduced"), _things(right["events"])
+    if reduced is not None and _named(reduced, things) != _named(right["reduced"], things):
+        yield Fault("reduction", reduced, right["reduced"])
+
+
+def _beliefs(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Fault]:
+    """What led to another belief about what is asked for; to any other, where the trace has no answer."""
+    seen, expected = ([one["world"], *(one.get("perspectives") or ())] for one in (trace, right))
+    origins = Origins(
+        [Level.of(*both) for both in zip(seen, expected, strict=False)],
+        effects(trace["events"]),
+        effects(right["events"]),
+        _stated(trace["events"], right["events"]),
+    )
+    asked = _named(right["reduced"], _things(right["events"]))
+    about = place_of(asked - {_BEGINNING}) if asked - {_BEGINNING} else everything
+    found = origins.of_any(about) if _BEGINNING in asked else origins.of(about)
+    if not found and trace.get("predicted") is None:
+        found = origins.of_any(everything)
+    if found:
+        yield found
+
+
+def _stated(events: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]) -> Callable[[int], Fault | None]:
+    """Which event's facts, stated without need, something at a line may follow from.
+
+    Where containers seem to stand elsewhere for that, it shows at every line.
+    """
+    elsewhere = _places(events) != _places(right)
+    faults = tuple(stated_otherwise(events, right, with_places=elsewhere))
+    return lambda line: next((fault for fault in faults if elsewhere or (fault.line or 0) <= line), None)
 
 
 def _places(events: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
     return setting_of(events_from_json(events)).places
 
 
-def _effects(events: Iterable[Mapping[str, Any]]) -> tuple[_Effect, ...]:
-    """Eq. 1 along settled events."""
-    state, effects = Facts(), []
-    for event in events:
-        now = (state - _facts(event.get("removed", ()))) | _facts(event.get("added", ()))
-        effects.append(_Effect(event.get("occurrence"), now - state, state - now))
-        state = now
-    return tuple(effects)
-
-
-def _abstraction(effects: Sequence[_Effect], right: Sequence[_Effect]) -> Iterator[Fault]:
-    for line, (found, expected) in enumerate(zip(effects, right, strict=False), 1):
-        if found != expected:
-            yield Fault("abstraction", _event(found), _event(expected), line)
-
-
-def _stated_otherwise(
-    events: Iterable[Mapping[str, Any]], right: Iterable[Mapping[str, Any]], facts: Callable[[Iterable[str]], Facts]
+def _histories(
+    found: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]], done: Sequence[Effect]
 ) -> Iterator[Fault]:
-    for line, both in enumerate(zip(events, right, strict=False), 1):
-        found, expected = (
-            _Effect(one.get("occurrence"), facts(one.get("added", ())), facts(one.get("removed", ()))) for one in both
-        )
-        if found != expected:
-            yield Fault("abstraction", _event(found), _event(expected), line)
+    """Where the last history has another event than by the rules, and from which of those before it that came."""
+    levels = [(one["chain"][-1:], one["events"], other["events"]) for one, other in zip(found, right, strict=False)]
+    for line in (line for line, effect in enumerate(done) if effect):
+        otherwise = [level for level in levels if bool(level[1][line]) != bool(level[2][line])]
+        if otherwise and otherwise[-1] is levels[-1]:
+            (who,), learnt, told = otherwise[0]
+            yield Fault("event observability", _learnt(learnt[line]), _learnt(told[line]), line + 1, who)
 
 
-def _world(world: Mapping[str, Any] | None, effects: Sequence[_Effect]) -> Iterator[Fault]:
-    """Where the states of the world are not those of Eq. 1 along the model's own events."""
-    if world is None or is_history(world):
-        return
-    for line, (found, effect) in enumerate(zip(_changes(world), effects, strict=False), 1):
-        if found != (effect.came, effect.went):
-            yield Fault("update", _signed(*found), _signed(effect.came, effect.went), line)
-
-
-def _history(found: Mapping[str, Any], expected: Mapping[str, Any], stated: _Stated) -> Iterator[Fault]:
-    for line, effect in enumerate(stated.effects, 1):
-        seen, visible = (bool(one["events"][line - 1]) for one in (found, expected))
-        if effect and seen != visible:
-            yield Fault("event observability", _learnt(seen), _learnt(visible), line, found["chain"][-1])
-
-
-def _perspective(found: Mapping[str, Any], expected: Mapping[str, Any], stated: _Stated) -> Iterator[Fault]:
-    who = found["chain"][-1]
-    changes = zip(_changes(found), _changes(expected), strict=True)
-    for line, (effect, (change, right)) in enumerate(zip(stated.effects, changes, strict=True), 1):
-        place = line - 1
-        learnt, told = (bool(one["events"][place]) for one in (found, expected))
-        # A look that shows nothing new changes nothing, and whether somebody believes what was said is no matter of it.
-        tells = learnt != told or (change != right and not effect.occurrence)
-        if tells and found["vantage"][place] != expected["vantage"][place]:
-            seen, visible = (_from(one["vantage"][place]) for one in (found, expected))
-            yield Fault("state observability", seen, visible, line, who)
-        if effect and learnt != told:
-            # Other events are learnt of by looks at what they change: nobody is asked about them.
-            judged = Fault("event observability", _learnt(learnt), _learnt(told), line, who)
-            yield judged if effect.is_judged else stated.before(line) or judged
-        if change != right:
-            step = "revision" if effect.occurrence else "update"
-            changed = Fault(step, _signed(*change), _signed(*right), line, who)
-            yield changed if effect.occurrence else stated.before(line) or changed
-
-
-def _changes(perspective: Mapping[str, Any]) -> Iterator[tuple[Facts, Facts]]:
-    """What comes and goes at each step. As long as that is the same in two perspectives, their states are."""
-    for added, removed in perspective["deltas"]:
-        yield _facts(added), _facts(removed)
-
-
-def _things(event: Mapping[str, Any]) -> list[str]:
-    """The objects that an event is about."""
-    return re.findall(r"\bin\(([^,()]+),", " ".join([event.get("occurrence") or "", *event.get("added", ())]))
+def _things(events: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The objects that events are about."""
+    said = (" ".join([event.get("occurrence") or "", *event.get("added", ())]) for event in events)
+    return {thing for words in said for thing in re.findall(r"\bin\(([^,()]+),", words)}
 
 
 def _named(question: str, things: Iterable[str]) -> frozenset[str]:
@@ -304,19 +194,5 @@ def _chain(names: Sequence[str]) -> str:
     return " → ".join(["World", *names])
 
 
-def _event(effect: _Effect) -> str:
-    changes = [_signed(effect.came, effect.went)] if effect.came or effect.went or not effect.occurrence else []
-    return " ".join([*filter(None, [effect.occurrence]), *changes])
-
-
-def _signed(came: Facts, went: Facts) -> str:
-    signs = [*(f"+{fact}" for fact in sorted(came)), *(f"-{fact}" for fact in sorted(went))]
-    return " ".join([*signs[:_TOLD], *["…"][: len(signs) > _TOLD]]) or "nothing"
-
-
-def _from(room: str | None) -> str:
-    return f"observed from {room}" if room else "not observed"
-
-
-def _learnt(observed: bool) -> str:
+def _learnt(observed: object) -> str:
     return "observed" if observed else "not observed"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from rectom.benchmarks.rows import checked, json_lines
 from rectom.errors import DataError
-from rectom.results.attribution import UNTOLD
+from rectom.results.fault import UNTOLD
 from rectom.results.folder import RunFolder
 from rectom.results.manifest import MEND, manifest, mending
 from rectom.results.outcome import digest_of_asked

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rectom.results.attribution import FAULTS, UNTOLD
 from rectom.results.comparison import Figures
+from rectom.results.fault import FAULTS, UNTOLD
 from rectom.results.figures import Ask, Faults, Line, Picture, Point, by_order, by_step, by_tokens, files, over_time
 from rectom.results.finished import Answered
 from rectom.results.folder import TIMES

@@ -15,7 +15,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from rectom.results.attribution import FAULTS, UNTOLD, at_fault
+from rectom.results.attribution import at_fault
+from rectom.results.fault import FAULTS, UNTOLD
 from rectom.results.page_data import index_of, kind_of, pack, parts_of
 from rectom.results.paged import Asked, Paged, questions_of
 from rectom.results.summary import Score, by_order, failures

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from rectom.results.attribution import FAULTS, UNTOLD
+from rectom.results.fault import FAULTS, UNTOLD
 from rectom.results.finished import Answered, Finished
 from rectom.results.grid import Filled, Grid
 from rectom.results.sheet import Column, Row, Sheet, Value
