@@ -42,7 +42,8 @@ class Event:
     `occurrence` is empty for a persistent event, and otherwise what happens as a fact: a communication,
     `public_claim(speaker,fact)`, `private_tell(speaker,listener,fact)` or `says(speaker,fact)` for those present;
     or what the text says of somebody's perception, `perceives(character,fact)` or `misses(character,fact)`.
-    The `delta` of a transient event is empty, except that an utterance may come with entries and exits.
+    The `delta` of a transient event is empty, except that an utterance may come with entries and exits, and in
+    a conversation adds what was said, which is all that a question there asks for.
     A line that matters to nobody's beliefs is a persistent event with an empty delta.
     """
 

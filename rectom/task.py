@@ -23,7 +23,7 @@ from rectom.words import words_of
 
 
 class MakeReader(Protocol):
-    """Makes a reader that asks a model: given the benchmark's note, the size of a window, and whether to verify."""
+    """Makes a reader that asks a model: given who asks, the rules, the size of a window, and whether to verify."""
 
     def __call__(self, asker: Asker, rules: Rules, window: int | None = None, verify: bool = False) -> Reader:
         """The reader."""

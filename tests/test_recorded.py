@@ -48,7 +48,7 @@ def test_the_answers_and_accuracies_are_those_of_the_model_and_nothing_is_sent(r
 @pytest.mark.parametrize(
     ("name", "file", "heading", "missing", "ends"),
     [
-        ("hitom", "Hi-ToM_data.json", "## Hi-ToM", {"direct", "cot"}, 3),
+        ("hitom", "Hi-ToM_data.json", "## Hi-ToM", {"cot"}, 3),
         ("bigtom", "bigtom.csv", "## BigToM", set(), 3),  # some questions have no answer
         ("fantom", "fantom_v1.belief_only.json", "## FanToM", set(), 3),
     ],

@@ -71,7 +71,7 @@ class _File(BaseModel):
 
 
 def note() -> str:
-    """The assumptions that the paper of Hi-ToM gives and its file leaves out; every prompt carries them."""
+    """The assumptions that the paper of Hi-ToM gives and its file leaves out: for methods that take a text as it is."""
     return resources.files("rectom.benchmarks").joinpath("hitom_note.txt").read_text("utf-8").strip()
 
 
