@@ -3,7 +3,15 @@
 from cache.archive import Imported, Rescued, export, import_, rescue
 from cache.care import Problem, Size, Stats, prune, stats, verify
 from cache.entry import KINDS, Entry, Value
-from cache.errors import ArchiveError, CacheCorrupt, CacheError, CacheFormat, CacheFull, CacheReadOnly
+from cache.errors import (
+    ArchiveError,
+    CacheCorrupt,
+    CacheError,
+    CacheFormat,
+    CacheFull,
+    CacheReadOnly,
+    CacheTooLarge,
+)
 from cache.explain import Reason, Verdict, compare
 from cache.keys import digest
 from cache.store import Store
@@ -16,6 +24,7 @@ __all__ = [
     "CacheFormat",
     "CacheFull",
     "CacheReadOnly",
+    "CacheTooLarge",
     "Entry",
     "Imported",
     "Problem",

@@ -1,9 +1,10 @@
 """What can go wrong with the store, as one tree.
 
-    CacheError             the root; by itself: closed, locked too long, a failing disk, too large a value
+    CacheError             the root; by itself: closed, locked too long, a failing disk, too many open files
     ├── CacheReadOnly      the folder cannot be made, opened or written
     ├── CacheFull          no space, quota or file size left; what was stored before is intact
     ├── CacheCorrupt       the database itself is not readable, or nothing in it is
+    ├── CacheTooLarge      one value that is not stored; others are
     ├── CacheFormat        the folder was made by another program or another format version
     └── ArchiveError       an archive is truncated, foreign, tampered with, over its bounds, or cannot be written
 
@@ -11,7 +12,9 @@ Every message is one line: what happened, where, and what to do next.
 """
 
 import errno
+import os
 import sqlite3
+from contextlib import ExitStack
 from pathlib import Path
 
 import diskcache
@@ -33,6 +36,10 @@ class CacheCorrupt(CacheError):
     """The database itself cannot be read."""
 
 
+class CacheTooLarge(CacheError):
+    """One value is larger than any that is stored; others are stored as before."""
+
+
 class CacheFormat(CacheError):
     """The folder was made by another program or another version of the format."""
 
@@ -50,6 +57,11 @@ _FULL = (
     "no room to write in the cache folder {folder} ({why}): free space, raise the quota or the file size "
     "limit, and run again; what was stored is intact",
 )
+_NO_FILES = (
+    CacheError,
+    "no file of the cache folder {folder} can be opened, too many open files ({why}): raise the limit with `ulimit -n` "
+    "or lower --concurrency, and run again; what was stored is intact",
+)
 _CORRUPT = (
     CacheCorrupt,
     "the cache database in {folder} is not readable ({why}): save what can be read with "
@@ -65,6 +77,9 @@ _OTHER = (
     "the cache folder {folder} failed ({why}): check the disk, then run `rectom cache verify`",
 )
 
+# The database, its log, the log's index, and the folder for as long as that is told of them.
+_FILES = 4
+
 # By the beginning of SQLite's or the system's name of the error. SQLite says FULL for ENOSPC alone: a quota
 # and a file size limit come as IOERR_WRITE.
 _MEANINGS = {
@@ -73,6 +88,8 @@ _MEANINGS = {
     "SQLITE_IOERR_SHMSIZE": _FULL,
     "ENOSPC": _FULL,
     "EDQUOT": _FULL,
+    "EMFILE": _NO_FILES,
+    "ENFILE": _NO_FILES,
     "EFBIG": _FULL,
     "SQLITE_READONLY": _READ_ONLY,
     "SQLITE_CANTOPEN": _READ_ONLY,
@@ -90,8 +107,10 @@ _MEANINGS = {
 
 
 def translate(error: BaseException, folder: Path) -> CacheError:
-    """A new error of the tree that says what ``error``, met while using ``folder``, means."""
+    """A new error of the tree that says what ``error``, met just now while using ``folder``, means."""
     root = _root(error)
+    if _name(root).startswith("SQLITE_CANTOPEN"):
+        root = _no_descriptor() or root  # SQLite does not say why
     name = _name(root)
     kind, text = next((meaning for start, meaning in _MEANINGS.items() if name.startswith(start)), _OTHER)
     why = " ".join(f"{name} {root}".split()) or type(root).__name__
@@ -127,6 +146,17 @@ def _root(error: BaseException) -> BaseException:
 
 def _hides(error: BaseException) -> bool:
     return isinstance(error, diskcache.Timeout) or "no transaction is active" in str(error)
+
+
+def _no_descriptor() -> OSError | None:
+    """Why the files of a database cannot be opened, whichever they are; None where they can."""
+    try:
+        with ExitStack() as opened:
+            for _ in range(_FILES):
+                opened.enter_context(Path(os.devnull).open("rb"))
+    except OSError as error:
+        return error
+    return None
 
 
 def _name(error: BaseException) -> str:

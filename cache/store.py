@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from cache.disk import VALUE_LIMIT, DamagedValue, read_value
 from cache.entry import KINDS, Entry, Value, check_kind, is_key, name
-from cache.errors import CacheError, closed, translate
+from cache.errors import CacheError, CacheTooLarge, closed, translate
 from cache.folder import absolute, open_database
 from cache.keys import encode
 from cache.writer import BATCH, Change, Done, Writer
@@ -43,7 +43,11 @@ class Store:
         self.folder = absolute(folder)
         self.damaged: set[str] = set()
         self._database = open_database(self.folder)
-        self._writer = Writer(self._database, self.folder)
+        try:
+            self._writer = Writer(self._database, self.folder)
+        except CacheError:
+            self._database.close()
+            raise
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -75,7 +79,7 @@ class Store:
 
         Raises:
             TypeError: ``value`` is not a JSON object.
-            CacheFull, CacheReadOnly, CacheError: it is not stored.
+            CacheFull, CacheReadOnly, CacheTooLarge, CacheError: it is not stored.
 
         """
         change = _change(kind, key, value)
@@ -185,5 +189,7 @@ def _change(kind: str, key: str, value: Value) -> Change:
         raise TypeError(f"a value is a JSON object, not {type(value).__name__}")
     text = encode(value)
     if len(text) > VALUE_LIMIT:
-        raise CacheError(f"the value of {kind} {key} has {len(text)} bytes, over the {VALUE_LIMIT} allowed: store less")
+        raise CacheTooLarge(
+            f"the value of {kind} {key} has {len(text)} bytes, over the {VALUE_LIMIT} allowed: store less"
+        )
     return name(kind, key), text

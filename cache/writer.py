@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -48,6 +47,10 @@ class Writer:
     """Commits jobs in the order in which they came.
 
     An error reaches every waiter of its transaction, none of which is stored then, and the writer goes on.
+
+    Raises:
+        CacheError: the thread cannot open the database.
+
     """
 
     def __init__(self, database: Any, folder: Path) -> None:
@@ -57,10 +60,12 @@ class Writer:
         self._closed = False
         self._ended = False
         self._lock = Lock()
+        opened: Future[None] = Future()
         # A daemon, so that a store nobody closed does not keep the program from ending: what is unwritten
         # then was not acknowledged.
-        self._thread = Thread(target=self._run, name="cache-writer", daemon=True)
+        self._thread = Thread(target=self._run, args=(opened,), name="cache-writer", daemon=True)
         self._thread.start()
+        opened.result()
 
     def submit(self, changes: Sequence[Change], done: Done) -> None:
         """Let ``done`` end when ``changes``, at most `BATCH`, are on the disk, or hold a CacheError.
@@ -82,10 +87,22 @@ class Writer:
             self._closed = True
         self._thread.join()
 
-    def _run(self) -> None:
+    def _run(self, opened: Future[None]) -> None:
+        try:
+            self._open()
+        except Exception as error:
+            self._database.close()
+            opened.set_exception(translate(error, self._folder))
+            return
+        opened.set_result(None)
         while not self._ended:
             self._write(self._next())
         self._database.close()
+
+    def _open(self) -> None:
+        # A connection belongs to its thread. Not with the first job, when sockets may hold every file descriptor.
+        # The question is for SQLite, which opens its files as they are needed; where entries are damaged it finds none.
+        self._database._sql("SELECT 1 FROM Settings LIMIT 1").fetchall()
 
     def _next(self) -> list[Job]:
         batch: list[Job] = []
@@ -109,10 +126,14 @@ class Writer:
         try:
             self._commit([change for job in batch for change in job.changes])
         except Exception as error:
-            _log.info("%s", translate(error, self._folder))  # its waiters are told
-            # The connection may still be within the transaction that failed; a new one is opened when needed.
+            fault = translate(error, self._folder)
+            _log.info("%s", fault)  # its waiters are told
+            # The connection may still be within the transaction that failed. The next is opened at once, or others
+            # take its file descriptors.
             self._database.close()
-            _settle(batch, partial(translate, error, self._folder))
+            with suppress(Exception):  # it is tried once more with the next job
+                self._open()
+            _settle(batch, lambda: type(fault)(*fault.args))
         else:
             _settle(batch, None)
 

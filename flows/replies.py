@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cache import Store
+from cache import CacheTooLarge, Store
+from rectom.errors import EndpointFault
 
 
 class StoredReplies:
@@ -19,5 +20,8 @@ class StoredReplies:
         return self._store.get("reply", key)
 
     async def keep(self, key: str, record: Mapping[str, Any]) -> None:
-        """Keep a record; returns when it is on disk."""
-        await self._store.put("reply", key, dict(record))
+        """Keep a record; returns when it is on disk. Raises EndpointFault for one that is too large."""
+        try:
+            await self._store.put("reply", key, dict(record))
+        except CacheTooLarge as error:
+            raise EndpointFault(f"the reply cannot be kept: {error}") from None

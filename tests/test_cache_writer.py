@@ -158,6 +158,57 @@ def test_threads_may_put(store: Store) -> None:
     assert store.count()["reply"] == 400
 
 
+def exhausted(folder: Path, code: str) -> str:
+    """What a program writes that has a store in ``folder``, and no file descriptor left where it calls `exhaust`."""
+    script = (
+        "import os, sys; from pathlib import Path; from cache import CacheError, Store, digest, verify\n"
+        "taken = []\n"
+        "def exhaust():\n"
+        "    import resource\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
+        "    try:\n"
+        "        while True:\n"
+        "            taken.append(os.open(os.devnull, os.O_RDONLY))\n"
+        "    except OSError:\n"
+        "        pass\n"
+        f"folder = Path(sys.argv[1])\n{code}"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script, str(folder)], capture_output=True, check=True, text=True, timeout=60
+    ).stdout
+
+
+def test_what_comes_when_no_file_can_be_opened_is_kept(tmp_path: Path) -> None:
+    exhausted(
+        tmp_path,
+        "with Store(folder) as store:\n"
+        "    exhaust()\n"
+        "    for number in range(100):\n"
+        "        store.put_now('reply', digest(number), {'n': number})\n",
+    )
+    with Store(tmp_path) as store:
+        assert store.count()["reply"] == 100
+
+
+def test_a_store_that_cannot_open_its_files_says_what_helps(tmp_path: Path) -> None:
+    with Store(tmp_path):
+        pass
+    told = exhausted(
+        tmp_path,
+        "exhaust()\n"
+        "while taken:\n"
+        "    try:\n"
+        "        Store(folder).close()\n"
+        "        break\n"
+        "    except CacheError as error:\n"
+        "        print(type(error).__name__, error)\n"
+        "    os.close(taken.pop())\n",
+    ).splitlines()
+    assert len(told) > 3
+    assert all(line.startswith("CacheError ") and "too many open files" in line for line in told)
+    assert all("`ulimit -n`" in line and str(tmp_path) in line for line in told)
+
+
 WRITER = """
 import asyncio, os, sys
 from pathlib import Path
