@@ -11,6 +11,7 @@ from rectom.errors import SettingsError
 _VERSION = re.compile(r"/v\d\w*(/|$)")
 _FOREIGN = re.compile(r"[\s\x00-\x1f@?#]")
 _CHAT = "/chat/completions"
+_MODELS = "/models"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,11 @@ class Address:
     def chat(self) -> str:
         """Where chat completions are asked for."""
         return self.root + _CHAT
+
+    @property
+    def models(self) -> str:
+        """Where the server lists its models."""
+        return self.root + _MODELS
 
     def __str__(self) -> str:
         return self.root

@@ -8,6 +8,8 @@ from rectom.errors import WrongKey
 
 _MASK = "[key]"
 _SHORTEST_SECRET = 4
+# Servers that want no key are given such as "none" and "EMPTY", which stand in replies by themselves.
+_SHORTEST_HIDDEN = 12
 _LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk|hf|gsk|xai)[-_][A-Za-z0-9_*-]{8,}|(?i:\bbearer\s+)\S+")
 
 
@@ -30,6 +32,10 @@ class Secret:
         if len(self._key) >= _SHORTEST_SECRET:
             text = text.replace(self._key, _MASK)
         return _LOOKS_LIKE_A_KEY.sub(_MASK, text)
+
+    def hide(self, text: str) -> str:
+        """`text` of a reply without the very key; whatever else looks like one may be the model's own words."""
+        return text.replace(self._key, _MASK) if len(self._key) >= _SHORTEST_HIDDEN else text
 
     def reveal(self) -> str | None:
         """The key itself, for a client that builds its own header."""
