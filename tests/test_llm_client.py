@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import logging
+import socket
 import subprocess
 import sys
 import time
@@ -234,6 +237,18 @@ async def test_a_truncated_reply_does_not_displace_an_answer() -> None:
     assert (cut.outcome, full.outcome, full.source) == (Outcome.TRUNCATED, Outcome.OK, "cached")
 
 
+async def test_a_whole_reply_is_taken_again_whatever_its_server_counts() -> None:
+    replies = MemoryReplies()
+    over = replace(OK, usage={"prompt_tokens": 10, "completion_tokens": 150})
+
+    async def sent(limit: int | None) -> int:
+        async with FaultServer(usual=over) as server, ChatClient(server.url, None, replies=replies) as client:
+            assert (await client.ask(ask(sampling=Sampling(max_tokens=limit)))).outcome is Outcome.OK
+        return len(server.requests)
+
+    assert [await sent(limit) for limit in (100, 100, 120, None, 50, 50, 100)] == [1, 0, 0, 0, 1, 0, 0]
+
+
 async def test_thinking_is_kept_apart() -> None:
     async with FaultServer([says("<think>hm</think>Ann")]) as server, ChatClient(server.url, None) as client:
         reply = await client.ask(ask())
@@ -444,6 +459,55 @@ async def test_a_completion_of_another_content_type_is_taken_and_paid_once() -> 
     assert (len(server.requests), client.stats.usage) == (1, Usage(10, 5))
 
 
+def strange(text: str, encoding: str = "utf-8", kind: str = "application/json", **more: object) -> Fault:
+    """A completion in JSON that is not strict, or in other bytes than those of UTF-8."""
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+    body = json.dumps({"choices": [choice], "usage": usage, **more}, ensure_ascii="\ud83d" in text)
+    return Fault(body=body.encode(encoding), kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        (strange("café \ud83d"), "café \N{REPLACEMENT CHARACTER}"),
+        (strange("café", "utf-8-sig"), "café"),
+        (strange("café", weight=float("nan")), "café"),
+        (strange("café", "latin-1", "application/json; charset=latin-1"), "café"),
+        (strange("café", "latin-1", 'application/json; charset="ISO-8859-1"'), "café"),
+        (strange("café", "utf-16", "application/json; charset=utf-16"), "café"),
+    ],
+)
+async def test_a_completion_that_is_no_strict_json_is_taken_and_paid_once(fault: Fault, text: str) -> None:
+    async with FaultServer(usual=fault) as server, ChatClient(server.url, None, retry=QUICK) as client:
+        assert (await client.ask(ask())).text == text
+    assert (len(server.requests), client.stats.usage) == (1, Usage(10, 5))
+
+
+async def test_what_is_paid_for_and_cannot_be_used_is_asked_for_once_more_at_most() -> None:
+    for fault in (Fault(finish="error"), Fault(body=b" " * (8 * 2**20 + 1))):
+        async with FaultServer(usual=fault) as server, ChatClient(server.url, None, retry=QUICK) as client:
+            with pytest.raises(EndpointFault, match=r"no choices|a reply of more than 8,388,608 bytes"):
+                await client.ask(ask())
+        assert len(server.requests) == 2
+
+
+def test_a_lack_of_files_lowers_the_limit_and_is_no_missing_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def main() -> None:
+        async with FaultServer() as server, ChatClient(server.url, None, retry=QUICK) as client:
+            monkeypatch.setattr("rectom.llm.wire.socket.socket", none_left)
+            with pytest.raises(EndpointFault, match=r"Too many open files: raise the limit \(ulimit -n\)"):
+                await client.ask(ask())
+            assert client.stats.limit < 64
+            monkeypatch.undo()
+            assert (await client.ask(ask())).outcome is Outcome.OK
+
+    asyncio.run(main())
+
+
 # --- what no retry cures
 
 
@@ -581,6 +645,21 @@ async def test_no_error_and_no_log_holds_the_key(caplog: pytest.LogCaptureFixtur
     for piece in (KEY, KEY[:12], KEY[-12:]):
         assert piece not in everything
     assert "[key]" in everything
+
+
+@pytest.mark.parametrize(("key", "shown"), [(KEY, "[key]"), ("none", "none")])
+async def test_no_reply_holds_the_key_unless_it_is_a_mere_word(key: str, shown: str) -> None:
+    replies = MemoryReplies()
+    said = {"content": f"you sent {key}, Bearer xyz", "reasoning_content": f"is {key} one?"}
+    body = {"model": f"m-{key}", "choices": [{"message": said, "finish_reason": "stop"}]}
+    async with (
+        FaultServer(usual=Fault(body=json.dumps(body).encode())) as server,
+        ChatClient(server.url, key, replies=replies) as client,
+    ):
+        reply = await client.ask(ask())
+    assert (reply.text, reply.model) == (f"you sent {shown}, Bearer xyz", f"m-{shown}")
+    assert reply.reasoning == f"is {shown} one?"
+    assert KEY not in repr(replies.records)
 
 
 def test_a_key_that_no_header_can_carry_is_refused_unseen() -> None:

@@ -66,6 +66,20 @@ def test_every_reply_has_an_outcome(fault: Fault, outcome: Outcome, text: str) -
     assert (parsed.outcome, parsed.text) == (outcome, text)
 
 
+@pytest.mark.parametrize("charset", ["", "utf-8", "utf-16", "punycode", "zlib", "no such", "latin-1\x00"])
+def test_bytes_of_no_known_charset_are_no_reply(charset: str) -> None:
+    body = completion(says("caf"), BODY).replace(b"caf", b"caf\xe9")
+    assert parse_reply(body, charset).outcome is Outcome.MALFORMED
+    assert parse_reply(body, "windows-1252").text == "café"
+
+
+def test_a_whole_character_of_two_halves_stays_one() -> None:
+    assert (
+        parse_reply(b'{"choices": [{"message": {"content": "\\ud83d\\ude00 \\ud83d"}}]}').text
+        == "😀 \N{REPLACEMENT CHARACTER}"
+    )
+
+
 def test_a_malformed_reply_says_why() -> None:
     assert parse_reply(bytes_of(ERROR_IN_200)).fault == "upstream is ill"
     assert "choices" in parse_reply(bytes_of(NO_CHOICES)).fault
@@ -147,6 +161,33 @@ def test_usage_is_read_with_its_details_and_adds_up() -> None:
     )
     assert usage == Usage(10, 7, 4, 8)
     assert usage + Usage(1, 1, 1, 1) == Usage(11, 8, 5, 9)
+
+
+@pytest.mark.parametrize(
+    ("total", "completion"),
+    [(1820, 1520), (320, 20), (7, 20), (None, 20), (True, 20), (1e300, 20), ("1820", 20), (2**60, 20)],
+)
+def test_what_is_thought_beside_the_completion_is_counted_with_it(total: object, completion: int) -> None:
+    told = {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": total}
+    assert Usage.from_server(told) == Usage(300, completion)
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked", "fits"), [(100, None, True), (99, None, False), (99, 99, True), (99, 50, True), (50, 99, False)]
+)
+def test_a_reply_fits_by_what_it_took_or_by_the_limit_it_had(limit: int, asked: int | None, fits: bool) -> None:
+    reply = Reply("k", "Ann", Outcome.OK, Usage(1, 100), 0.5, 1, "sent", limit=asked)
+    assert reply.fits(limit) is fits
+    assert reply.fits(None)
+
+
+@pytest.mark.parametrize("limit", [None, 9])
+def test_a_records_limit_is_read_back_and_older_ones_have_none(limit: int | None) -> None:
+    asked = ChatRequest(ModelId("m"), (Message("user", "Who?"),))
+    record = Reply(asked.key, "Ann", Outcome.OK, Usage(), 0.5, 2, "sent", limit=limit).to_record(asked)
+    assert Reply.from_record(record).limit == limit
+    del record["limit"]
+    assert Reply.from_record(record).limit is None
 
 
 def test_a_record_goes_through_json_and_back() -> None:

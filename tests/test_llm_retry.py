@@ -50,6 +50,13 @@ def test_a_server_that_was_there_is_waited_for_whatever_the_attempts() -> None:
     assert patience.next_wait(None) is not None  # its other attempts are not used up
 
 
+def test_what_is_paid_for_and_of_no_use_is_tried_once_more() -> None:
+    patience = Patience(Retry())
+    assert patience.next_wait(None) is not None
+    assert patience.next_wait(None, paid=True) is not None
+    assert patience.next_wait(None, paid=True) is None
+
+
 def test_with_one_attempt_nothing_is_sent_twice() -> None:
     assert Patience(Retry(attempts=1)).next_knock(1.0) is None
     assert Patience(Retry(attempts=1)).next_wait(1.0) is None

@@ -161,7 +161,7 @@ class ChatClient:
     def _stored(self, request: ChatRequest) -> Reply | None:
         reply = self._find(request.key)
         if reply is not None and reply.outcome is Outcome.OK:
-            if _fits(reply, request):
+            if reply.fits(request.sampling.max_tokens):
                 return reply
             reply = None
         return self._find(request.limited_key) or reply if self._replay_failures else None
@@ -302,7 +302,7 @@ class ChatClient:
         if isinstance(verdict.error, EndpointDown):
             wait = patience.next_knock(self._contact.lost_for(_now()))
         else:
-            wait = patience.next_wait(verdict.wait)
+            wait = patience.next_wait(verdict.wait, paid=verdict.paid)
         if wait is None:
             raise self._latched(verdict.error)
         _LOG.info("%s; once more in %.1f s", verdict.error, wait)
@@ -357,11 +357,6 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _fits(reply: Reply, request: ChatRequest) -> bool:
-    limit = request.sampling.max_tokens
-    return limit is None or reply.usage.completion <= limit
-
-
 def _reply(request: ChatRequest, verdict: Answered, attempts: int) -> Reply:
     parsed = verdict.parsed
     return Reply(
@@ -375,4 +370,5 @@ def _reply(request: ChatRequest, verdict: Answered, attempts: int) -> Reply:
         reasoning=parsed.reasoning,
         model=parsed.model,
         at=round(time.time(), 3),
+        limit=request.sampling.max_tokens,
     )

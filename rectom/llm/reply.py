@@ -4,7 +4,10 @@ them.
 
 from __future__ import annotations
 
+import codecs
+import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +23,9 @@ Source = Literal["sent", "cached", "shared"]
 
 _THINK, _THOUGHT = "<think>", "</think>"
 _LARGEST_COUNT = 2**53
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+# Of the text encodings of Python some take quadratic time; nobody sends JSON in those.
+_CHARSETS = ("iso8859", "cp", "koi8", "gb", "big5", "euc", "shift_jis")
 
 
 class Outcome(StrEnum):
@@ -61,11 +67,15 @@ class Usage:
 
     @classmethod
     def from_server(cls, usage: object) -> Usage:
-        """Read the `usage` object of a chat completion, whatever it is."""
+        """Read the `usage` object of a chat completion, whatever it is.
+
+        Some servers tell of the tokens that were thought only in the sum: they are paid as the completion's.
+        """
         fields = _mapping(usage)
+        prompt = _count(fields.get("prompt_tokens"))
         return cls(
-            prompt=_count(fields.get("prompt_tokens")),
-            completion=_count(fields.get("completion_tokens")),
+            prompt=prompt,
+            completion=max(_count(fields.get("completion_tokens")), _count(fields.get("total_tokens")) - prompt),
             reasoning=_count(_mapping(fields.get("completion_tokens_details")).get("reasoning_tokens")),
             cached=_count(_mapping(fields.get("prompt_tokens_details")).get("cached_tokens")),
         )
@@ -108,7 +118,8 @@ class Reply:
 
     `key` is the key it is kept under, `latency_s` the seconds from sending to the last byte of the attempt
     that succeeded (no queueing, no waiting between attempts), `attempts` how often it was sent, `at` when it came, in
-    seconds since 1970 (0 if that is not known).
+    seconds since 1970 (0 if that is not known), `limit` the most tokens that it was allowed (None if there was no
+    limit, or if that is not known).
     """
 
     key: str
@@ -121,6 +132,17 @@ class Reply:
     reasoning: str = ""
     model: str = ""
     at: float = 0.0
+    limit: int | None = None
+
+    def fits(self, limit: int | None) -> bool:
+        """Whether a reply that ended by itself could be had under a limit.
+
+        Some servers count more tokens than they let the reply have, such as those of thinking: what ended by itself
+        under the same limit, or a smaller one, fits whatever they say.
+        """
+        if limit is None or self.usage.completion <= limit:
+            return True
+        return self.limit is not None and self.limit <= limit
 
     def to_record(self, request: ChatRequest) -> dict[str, object]:
         """The JSON-able record for the store, with the request's fields under "request"."""
@@ -136,6 +158,7 @@ class Reply:
             "reasoning": self.reasoning,
             "model": self.model,
             "at": self.at,
+            "limit": self.limit,
             "request": {**request.fields(), **limit},
         }
 
@@ -154,17 +177,23 @@ class Reply:
                 reasoning=_text(record.get("reasoning", "")),
                 model=_text(record.get("model", "")),
                 at=_number(record.get("at", 0.0)),
+                limit=_count(record.get("limit")) or None,
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
             raise DataError(f"a stored reply is damaged ({fault!r}); it counts as missing") from fault
 
 
-def parse_reply(body: bytes) -> ParsedReply:
-    """Say what a response body is. Any bytes will do; what is no chat completion is MALFORMED."""
+def parse_reply(body: bytes, charset: str = "") -> ParsedReply:
+    """Say what a response body is, whose header declares a `charset`. Any bytes will do; what is no chat completion is
+    MALFORMED.
+    """
     try:
         completion = orjson.loads(body)
     except ValueError as fault:
-        return ParsedReply("", Outcome.MALFORMED, fault=f"no JSON: {fault}")
+        # It was paid for: what can be understood of it is taken.
+        completion = _leniently(body, charset)
+        if completion is None:
+            return ParsedReply("", Outcome.MALFORMED, fault=f"no JSON: {fault}")
     usage = Usage.from_server(_mapping(completion).get("usage"))
     choice = _first(_mapping(completion).get("choices"))
     message = _mapping(choice).get("message")
@@ -173,6 +202,26 @@ def parse_reply(body: bytes) -> ParsedReply:
     if choice.get("finish_reason") == "error":
         return ParsedReply("", Outcome.MALFORMED, usage, fault=_complaint(choice))
     return _classify(choice, message, usage, _string(_mapping(completion).get("model")))
+
+
+def _leniently(body: bytes, charset: str) -> object:
+    """The JSON of a body in UTF-8, -16 or -32 with or without its mark, or in the `charset`, with half characters and
+    numbers that are none (as null) in it; None for what is none even so.
+    """
+    try:
+        return json.loads(_decoded(body, charset), parse_constant=lambda _: None)
+    except (ValueError, LookupError, RecursionError):
+        return None
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    try:
+        return body.decode(json.detect_encoding(body), "surrogatepass")
+    except UnicodeDecodeError:
+        # Only now: servers declare what they do not send.
+        if not codecs.lookup(charset).name.startswith(_CHARSETS):
+            raise
+        return body.decode(charset)
 
 
 def _classify(choice: dict[str, Any], message: dict[str, Any], usage: Usage, model: str) -> ParsedReply:
@@ -249,7 +298,8 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    # Half a character can be written in JSON, but nowhere else.
+    return _HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else ""
 
 
 def _text(value: object) -> str:

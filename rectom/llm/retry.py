@@ -17,9 +17,9 @@ _LONGEST_KNOCK = 10.0
 class Retry:
     """When to send again. All waits are in seconds.
 
-    A request is sent at most `attempts` times. Wait n is drawn evenly from 0 to `first` · 2ⁿ⁻¹, at most
-    `cap`. A wait that the server names is kept, up to `named_cap`. All waits of a request together last at
-    most `total`.
+    A request is sent at most `attempts` times, but twice where what comes is paid for and cannot be used. Wait n is
+    drawn evenly from 0 to `first` · 2ⁿ⁻¹, at most `cap`. A wait that the server names is kept, up to `named_cap`. All
+    waits of a request together last at most `total`.
 
     A server that has answered before and cannot be reached any more is waited for up to `down_s`, whatever
     `attempts` and `total` say (but with 1 attempt nothing is ever sent twice): it may only restart. One that
@@ -69,12 +69,18 @@ class Patience:
     attempts: int = 1
     waited: float = 0.0
     knocks: int = 0
+    paid: int = 0
     draw: Callable[[], float] = field(default=random.random, repr=False)
 
-    def next_wait(self, named: float | None) -> float | None:
-        """The seconds to wait before the next attempt, or None when the patience has run out."""
+    def next_wait(self, named: float | None, *, paid: bool = False) -> float | None:
+        """The seconds to wait before the next attempt, or None when the patience has run out.
+
+        `paid`: the attempt that failed was paid for. After the second such it has.
+        """
+        self.paid += paid
         wait = backoff(self.retry, self.attempts, self.draw) if named is None else self._granted(named)
-        if self.attempts >= self.retry.attempts or self.waited + wait > self.retry.total:
+        spent = self.paid > 1 or self.attempts >= self.retry.attempts
+        if spent or self.waited + wait > self.retry.total:
             return None
         self.attempts += 1
         self.waited += wait

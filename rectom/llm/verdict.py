@@ -5,7 +5,7 @@ cure.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Final
@@ -37,6 +37,7 @@ KEY_TROUBLE: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _LONGEST_WORDS = 300
 _OVERLOADED = 529  # as some servers say it
 _CROWDED = {*BUSY, _OVERLOADED, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
+_CHARSET = re.compile(r"charset=[\"']?([\w.:-]+)", re.IGNORECASE)
 _REJECTED = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 _NO_MODEL = re.compile(r"\bmodel\b.*(not found|not exist|unknown)|unknown model", re.IGNORECASE)
 _NO_STRUCTURE = re.compile(
@@ -59,13 +60,15 @@ class Again:
     """Try again, after `wait` seconds where the server named them; `error` is what to raise when patience
     runs out.
 
-    `usage` is what the failed attempt cost; `crowded` says that there may be too many requests in flight.
+    `usage` is what the failed attempt cost; `crowded` says that there may be too many requests in flight, `paid` that
+    the attempt was paid for like one that succeeds: more than one more of these is not worth it.
     """
 
     error: EndpointError
     wait: float | None = None
     usage: Usage = field(default_factory=Usage)
     crowded: bool = False
+    paid: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,18 +123,24 @@ class Judge:
     def _unanswered(self, response: NoResponse) -> Again:
         why = self.tidy(response.why)
         if not response.unreachable:
-            return Again(self._fault(why), crowded=response.timed_out)
+            return Again(self._fault(why), crowded=response.timed_out, paid=response.too_long)
         cure = "is the server running? --base-url gives another address"
         return Again(EndpointDown(f"cannot reach {self._address}: {why}; {cure}"), crowded=True)
 
     def _answered(self, response: Response) -> Verdict:
-        parsed = parse_reply(response.body)
+        kind = response.headers.get("Content-Type", "json")
+        charset = _CHARSET.search(kind)
+        parsed = parse_reply(response.body, charset[1] if charset else "")
         if parsed.outcome is Outcome.MALFORMED:
             # Only now: a completion was paid for, whatever it is called.
-            kind = response.headers.get("Content-Type", "json")
             fault = parsed.fault if "json" in kind.lower() else f"it sends {kind} instead of JSON"
-            return Again(self._fault(self.tidy(fault)), usage=parsed.usage)
-        return Answered(parsed, response.latency_s, spent_wait(response.headers, datetime.now(UTC)))
+            return Again(self._fault(self.tidy(fault)), usage=parsed.usage, paid=parsed.usage.total > 0)
+        return Answered(self._masked(parsed), response.latency_s, spent_wait(response.headers, datetime.now(UTC)))
+
+    def _masked(self, parsed: ParsedReply) -> ParsedReply:
+        # What is kept is shown and published. A server may say again what it was sent.
+        hide = self._secret.hide
+        return replace(parsed, text=hide(parsed.text), reasoning=hide(parsed.reasoning), model=hide(parsed.model))
 
     def _passing(self, response: Response, words: str) -> Again:
         wait = named_wait(response.headers, datetime.now(UTC))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import time
 from collections.abc import Mapping
@@ -15,8 +16,10 @@ import aiohttp
 from rectom.llm.address import Address
 from rectom.llm.secret import Secret
 
-_LONGEST_BODY = 64 * 2**20
+# A reply of a hundred thousand tokens, with all that was thought, has less than one.
+_LONGEST_BODY = 8 * 2**20
 _SIGNS = 4
+_NO_FILES = {errno.EMFILE, errno.ENFILE}
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,14 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class NoResponse:
-    """No whole response came. `unreachable`: there was not even a connection; `timed_out`: it took too long."""
+    """No whole response came. `unreachable`: there was not even a connection; `timed_out`: it took too long, or found
+    no room; `too_long`: there was more of it than is taken.
+    """
 
     why: str
     unreachable: bool
     timed_out: bool = False
+    too_long: bool = False
 
 
 class Transport(Protocol):
@@ -123,8 +129,12 @@ class Wire:
             watch.allow(self._timeouts.between_bytes, "nothing more of the reply")
             body += await content.readany()
             if len(body) > _LONGEST_BODY:
-                raise aiohttp.ClientPayloadError(f"a reply of more than {_LONGEST_BODY:,} bytes")
+                raise _TooLongError(f"a reply of more than {_LONGEST_BODY:,} bytes")
         return bytes(body)
+
+
+class _TooLongError(aiohttp.ClientPayloadError):
+    """There is more of the reply than is taken."""
 
 
 class _Watch:
@@ -167,8 +177,12 @@ def watched_socket(silence: float, info: aiohttp.AddrInfoType) -> socket.socket:
 def _no_response(fault: Exception, watch: _Watch) -> NoResponse:
     if watch.clock.expired():
         return NoResponse(watch.words, unreachable=False, timed_out=True)
+    if isinstance(fault, OSError) and fault.errno in _NO_FILES:
+        # Of this machine and not of the server: with fewer requests in flight there is one again.
+        return NoResponse(f"{_words(fault)}: raise the limit (ulimit -n)", unreachable=False, timed_out=True)
     unreachable = isinstance(fault, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-    return NoResponse(_words(fault), unreachable, timed_out=isinstance(fault, TimeoutError))
+    too_long = isinstance(fault, _TooLongError)
+    return NoResponse(_words(fault), unreachable, timed_out=isinstance(fault, TimeoutError), too_long=too_long)
 
 
 def _words(fault: Exception) -> str:
