@@ -201,6 +201,8 @@ async def _conduct(
     with showing(title) as line, running(run):
         meter = Meter(run, client, line, settings.budget)
         run.ended = _append(run, folder, meter, settings.tolerance)
+        if client:
+            run.broken = client.halt
         ticking = asyncio.create_task(meter.tick())
         try:
             await conduct(Evaluation(settings, run, folder, stats_of(client), meter, title))

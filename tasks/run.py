@@ -67,7 +67,8 @@ class Run:
     `by` reads for RecToM's stages; where there is a `method`, it answers instead. `dry` plans without sending or
     storing anything. `forced` names stages whose results are computed again; `retry_failed` asks anew for what failed
     before. `suffix` tells samples of one benchmark apart. `ended` is told the stage and the item of everything that
-    ends; `done` counts them by stage.
+    ends; `done` counts them by stage. `broken` is told the error that ends the run, before what runs beside it is
+    called off.
     """
 
     benchmark: Benchmark
@@ -79,6 +80,7 @@ class Run:
     retry_failed: bool = False
     suffix: str = ""
     ended: Callable[[str, str], None] = lambda _stage, _item: None
+    broken: Callable[[Exception], None] = lambda _error: None
     done: Counter[str] = field(default_factory=Counter)
     results: dict[tuple[str, str], Result] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], Verdict] = field(default_factory=dict)

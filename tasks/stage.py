@@ -70,6 +70,13 @@ class Stage:
 
     async def _settle(self, run: Run, item: Item) -> None:
         try:
+            await self._bring(run, item)
+        except Exception as error:
+            run.broken(error)
+            raise
+
+    async def _bring(self, run: Run, item: Item) -> None:
+        try:
             fields = self._fields(run, item)
         except Blocked as blocked:
             self._enter(run, item, Result(failure=blocked.failure), Verdict(Reason.UPSTREAM))

@@ -450,6 +450,143 @@ async def test_figures_by_kind() -> None:
     assert client.stats.failed == 2
 
 
+# --- ends
+
+
+def quota(*_: object) -> Response:
+    return Response(429, Headers({}), b'{"error": {"code": "insufficient_quota"}}', 1.0)
+
+
+def ended_together(server: Server, number: int, **options: Any) -> tuple[ChatClient, float]:
+    """The client of so many requests, the first error of which calls off the rest, and the seconds it took."""
+
+    client = ChatClient(NOWHERE, None, transport=server, **options)
+    ended = 0.0
+
+    async def main() -> None:
+        nonlocal ended
+        try:
+            async with client, asyncio.TaskGroup() as group:
+                for i in range(number):
+                    group.create_task(client.ask(ask(str(i))))
+        finally:
+            ended = now()
+
+    with pytest.raises(ExceptionGroup):
+        run(main())
+    return client, ended
+
+
+@pytest.mark.parametrize("last", [quota(), says(401), GONE])
+def test_what_is_with_the_server_when_a_run_ends_is_waited_for_and_kept(last: Response | NoResponse) -> None:
+    replies = MemoryReplies()
+    server = Server(lambda *_: last if len(server.arrived) == 1 else says(200), latency=3.0)
+    client, took = ended_together(server, 20, replies=replies, limits=Limits(8), retry=Retry(attempts=1))
+    assert (len(server.arrived), len(replies.records), took) == (8, 7, 3.0)
+    assert client.stats.usage.prompt == 70
+
+
+def test_when_a_run_ends_nothing_is_sent_again() -> None:
+    server = Server(lambda *_: quota() if len(server.arrived) == 1 else says(429, Retry_After="500"))
+    _, took = ended_together(server, 20, limits=Limits(8))
+    assert len(server.arrived) == 8
+    assert took < 1
+
+
+class FullDisk(MemoryReplies):
+    """A store with room for so many records."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.room = room
+        self.refused = 0
+
+    async def keep(self, key: str, record: Mapping[str, Any]) -> None:
+        if len(self.records) == self.room and not self.refused:
+            self.refused += 1
+            raise OSError("no space left")
+        await super().keep(key, record)
+
+
+def test_on_a_full_disk_nothing_more_is_sent_and_what_comes_is_kept_where_it_can_be() -> None:
+    replies = FullDisk(10)
+    server = Server(lambda *_: says(200), latency=3.0)
+    got, _, _ = ask_all(server, 100, replies=replies, limits=Limits(8))
+    assert kinds(got) == {"Reply": 15, "OSError": 85}
+    assert (len(server.arrived), len(replies.records)) == (16, 15)
+
+
+def test_a_reply_that_alone_cannot_be_kept_ends_nothing_else() -> None:
+    class Picky(MemoryReplies):
+        async def keep(self, key: str, record: Mapping[str, Any]) -> None:
+            if key == ask("3").key:
+                raise EndpointFault("too large")
+            await super().keep(key, record)
+
+    got, client, _ = ask_all(Server(lambda *_: says(200)), 10, replies=Picky(), limits=Limits(2))
+    assert kinds(got) == {"Reply": 9, "EndpointFault": 1}
+    assert client.stats.errors == {"EndpointFault": 1}
+
+
+@pytest.mark.parametrize("halted", [False, True])
+def test_an_interrupt_waits_for_nothing(halted: bool) -> None:
+    server = Server(lambda *_: says(200), latency=1000.0)
+
+    async def main() -> None:
+        async with ChatClient(NOWHERE, None, transport=server) as client:
+            asked = asyncio.create_task(client.ask(ask("long")))
+            await asyncio.sleep(1)
+            if halted:
+                client.halt(Spent("no more"))
+            await asked
+
+    async def interrupted() -> None:
+        work = asyncio.create_task(main())
+        await asyncio.sleep(2)
+        work.cancel()
+        await asyncio.wait([work])
+        assert now() == 2.0
+
+    run(interrupted())
+    assert server.in_flight == 0
+
+
+def test_an_interrupt_ends_the_wait_for_what_is_with_the_server() -> None:
+    class Closed(Server):
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    server = Closed(lambda *_: says(200), latency=1000.0)
+
+    async def main() -> None:
+        async with ChatClient(NOWHERE, None, transport=server) as client:
+            asked = asyncio.create_task(client.ask(ask("long")))
+            await asyncio.sleep(1)
+            client.halt(Spent("no more"))
+            asked.cancel()
+
+    async def interrupted() -> None:
+        work = asyncio.create_task(main())
+        await asyncio.sleep(2)
+        assert server.in_flight == 1
+        work.cancel()
+        await asyncio.wait([work])
+        assert (now(), server.closed) == (2.0, True)
+
+    run(interrupted())
+
+
+def test_a_batch_is_not_waited_for_since_its_journal_loses_nothing() -> None:
+    class Batches(Server):
+        remembers = True
+
+    server = Batches(lambda *_: quota() if len(server.arrived) == 1 else says(200), latency=1e5)
+    _, took = ended_together(server, 8)
+    assert took < 1
+
+
 # --- neighbours
 
 

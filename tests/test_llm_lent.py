@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 from rectom.llm import ChatClient, Limits
+from rectom.llm.address import Address
+from rectom.llm.batch import BatchTransport
+from rectom.llm.batch_file import BatchFileTransport
 from rectom.llm.lent import Lent
+from rectom.llm.secret import Secret
 from rectom.llm.wire import NoResponse, Response
 from tests.batch_server import BatchServer
 from tests.test_llm_batch import KEY, batches, question
@@ -92,6 +96,12 @@ async def test_what_could_not_be_opened_is_opened_for_the_next() -> None:
 def test_it_says_what_the_transport_says() -> None:
     assert Lent(Telling()).progress() == "2 jobs"
     assert Lent(Noting()).progress() == ""
+
+
+def test_it_remembers_what_the_transport_does(tmp_path: Path) -> None:
+    assert not Lent(Noting()).remembers
+    assert Lent(BatchFileTransport(tmp_path)).remembers
+    assert Lent(BatchTransport(Address.parse("http://a"), Secret(None), tmp_path)).remembers
 
 
 async def test_clients_one_after_the_other_use_one_batch_transport(tmp_path: Path) -> None:

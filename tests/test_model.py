@@ -92,6 +92,21 @@ def test_too_many_failures_stop_the_run_and_say_why(lab: Lab) -> None:
     assert lab.run(tolerance=Tolerance(share=0.8)).line["failed"] == 9
 
 
+def test_too_many_failures_leave_what_is_with_the_server_to_be_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    halted: list[Exception] = []
+
+    class Noted(ChatClient):
+        def halt(self, error: Exception) -> None:
+            halted.append(error)
+            super().halt(error)
+
+    monkeypatch.setattr(model, "ChatClient", Noted)
+    lab.server.broken = "reduce"
+    with pytest.raises(TooManyFailures):
+        lab.run(tolerance=Tolerance(count=2))
+    assert isinstance(halted[0], TooManyFailures)
+
+
 def test_only_what_failed_is_asked_again(lab: Lab) -> None:
     lab.server.broken = "chain"
     assert lab.run().line["failed"] == 9

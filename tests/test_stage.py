@@ -132,6 +132,23 @@ def test_force_computes_again_what_is_there(make: Make, double: Double) -> None:
     assert double.computed == SHARD * 2
 
 
+def test_what_ends_the_run_is_told_before_the_rest_is_called_off(make: Make, double: Double) -> None:
+    told: list[str] = []
+
+    async def compute(_run: Run, item: str) -> int:
+        try:
+            await asyncio.sleep(0 if item == "one" else 100)
+        except asyncio.CancelledError:
+            told.append("called off")
+            raise
+        raise EndpointDown("gone")
+
+    double.stage = replace(double.stage, compute=compute)
+    with pytest.raises(EndpointDown):
+        double.over(make(broken=lambda error: told.append(str(error))))
+    assert told == ["gone", "called off"]
+
+
 @pytest.mark.parametrize(
     ("error", "failure"),
     [

@@ -83,6 +83,9 @@ class BatchTransport:
         self._states: dict[Job, State] = {}
         self._fatal: EndpointError | None = None
 
+    #: The journal has what is under way when it is closed.
+    remembers = True
+
     def __repr__(self) -> str:
         return f"BatchTransport({self._address.root!r}, {self._journal!r})"
 

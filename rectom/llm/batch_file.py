@@ -76,6 +76,9 @@ class BatchFileTransport:
         self._taken: dict[str, set[int]] = {}
         self._gathering = Gathering(quiet_s, self._send)
 
+    #: The folder has what is under way when it is closed.
+    remembers = True
+
     def __repr__(self) -> str:
         return f"BatchFileTransport({str(self._folder)!r})"
 

@@ -30,6 +30,7 @@ from rectom.llm.wire import NoResponse, Response, Timeouts, Transport, Wire
 _LOG = logging.getLogger(__name__)
 _SIMPLER: dict[Structured, Structured] = {"json_schema": "json_object", "json_object": "text", "text": "text"}
 _NAMES_SHOWN = 12
+_INTERRUPTS = asyncio.CancelledError, KeyboardInterrupt
 # Between two looks for a reply that another program asks for.
 _PEEK_S = 0.2
 
@@ -67,8 +68,9 @@ class ChatClient:
 
     `admit` is called each time before a request is sent. A `RectomError` that it raises is the end: nothing more is
     sent, and every request that is not with the server at that moment raises the error (made anew of its
-    `args`); those that are end as usual, and `aclose` waits for them. `claims` keeps programs that share a store from
-    sending the same request at once.
+    `args`); those that are end as usual, and `aclose` waits for them. So it is where the server is down or takes no
+    key, and where the store fails (see `halt`); only an interrupt calls off what is with the server. `claims` keeps
+    programs that share a store from sending the same request at once.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class ChatClient:
         self._judge = Judge(self._address, self._secret)
         self._flights = Flights()
         self._contact = Contact()
-        self._fatal: RectomError | None = None
+        self._fatal: Exception | None = None
         self._halted = asyncio.Event()
         self._unknown: dict[str, UnknownModel] = {}
         self._one_lister = asyncio.Lock()
@@ -119,14 +121,32 @@ class ChatClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is not None and issubclass(kind, _INTERRUPTS):
+            self._flights.patient = False
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Call off what is in flight, let every reply that has come be kept, close the connections."""
-        await self._flights.close()
-        await self._wire.close()
-        if self._watching is not None:
-            self._watching.cancel()
+        """Call off what is in flight, let every reply that has come be kept, close the connections.
+
+        After a `halt` what is with the server is not called off but waited for.
+        """
+        try:
+            await self._flights.close()
+        finally:
+            await self._wire.close()
+            if self._watching is not None:
+                self._watching.cancel()
+
+    def halt(self, error: Exception) -> None:
+        """Send nothing more, since everything ends with `error`: who sleeps or queues ends with one like it.
+
+        Tell it before what runs beside is called off: what is with the server by then is paid for, and kept. Only of a
+        batch nothing is lost, whose replies the next client finds.
+        """
+        self._flights.patient |= not getattr(self._wire, "remembers", False)
+        self._fatal = self._fatal or error
+        self._halted.set()
+        self._limits.dismiss(self, error)
 
     @property
     def under_way(self) -> str:
@@ -207,6 +227,7 @@ class ChatClient:
 
     async def _go(self, request: ChatRequest, trip: Trip) -> Reply | Verdict | None:
         """One go: the reply or why there is none; None while another program asks for it."""
+        self._fail_fast(request)  # before the wait for a place, which may be long
         place = await self._limits.enter(trip.turn)
         was_sent = trip.sent
         try:
@@ -231,8 +252,18 @@ class ChatClient:
         self.stats.usage += reply.usage
         self.stats.outcomes[str(reply.outcome)] += 1
         if self._replies is not None:
-            await self._replies.keep(reply.key, reply.to_record(request))
+            await self._store(self._replies, reply, request)
         return reply
+
+    async def _store(self, replies: ReplyStore, reply: Reply, request: ChatRequest) -> None:
+        try:
+            await replies.keep(reply.key, reply.to_record(request))
+        except RectomError:  # of this reply alone
+            raise
+        except Exception as error:
+            # The next reply would be paid for and lost, too.
+            self.halt(error)
+            raise
 
     def _stored_by_now(self, request: ChatRequest, trip: Trip) -> Reply | None:
         by_others = trip.turn.waited if self._claims is None else self._claims.contested
@@ -280,8 +311,8 @@ class ChatClient:
         try:
             self._admit()
         except RectomError as error:
-            self._flights.patient = True
-            self._halt(error)
+            self._flights.patient = True  # for a batch, too
+            self.halt(error)
             raise
 
     def _tell(self, place: Place, verdict: Verdict) -> None:
@@ -327,14 +358,8 @@ class ChatClient:
 
     def _latched(self, error: EndpointError) -> EndpointError:
         if isinstance(error, EndpointDown | WrongKey):
-            self._halt(error)
+            self.halt(error)
         return error
-
-    def _halt(self, error: RectomError) -> None:
-        """Send nothing more: whoever sleeps or queues ends at once."""
-        self._fatal = self._fatal or error
-        self._halted.set()
-        self._limits.dismiss(self, error)
 
     async def _learnt(self, error: EndpointError, request: ChatRequest) -> EndpointError:
         if not isinstance(error, UnknownModel):

@@ -96,9 +96,12 @@ class Flights:
             flight.task.exception()  # looked at, or asyncio reports an error that nobody waits for any more
 
 
-def anew(error: RectomError) -> RectomError:
+def anew(error: Exception) -> Exception:
     """The same error for one more who waits: one instance raised in many tasks piles up their tracebacks."""
-    return type(error)(*error.args)
+    try:
+        return type(error)(*error.args)
+    except TypeError:  # it is made of something else, as those of other packages may be
+        return error
 
 
 def _result(task: asyncio.Task[Reply]) -> Reply:

@@ -33,6 +33,11 @@ class Lent:
         """Carry a request."""
         return await self._transport.post(payload, key)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether nothing is lost of what is under way when it is closed."""
+        return bool(getattr(self._transport, "remembers", False))
+
     def progress(self) -> str:
         """What the transport says of its progress."""
         progress = getattr(self._transport, "progress", None)

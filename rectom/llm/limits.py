@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 
-from rectom.errors import RectomError, SettingsError
+from rectom.errors import SettingsError
 from rectom.llm.congestion import Congestion
 from rectom.llm.flights import anew
 from rectom.llm.rates import Charge, Rate, TokenGuess
@@ -140,7 +140,7 @@ class Limits:
                 rate.correct(charge, 0)
         self._admit()
 
-    def dismiss(self, owner: object, error: RectomError) -> None:
+    def dismiss(self, owner: object, error: Exception) -> None:
         """Let everyone in the queue who belongs to `owner` go with an error like this one."""
         for _, coming, turn in self._waiters:
             if turn.owner is owner and not coming.done():

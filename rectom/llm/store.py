@@ -13,7 +13,10 @@ class ReplyStore(Protocol):
         """The record kept under `key`, or None. It blocks the loop: it must be quick."""
 
     async def keep(self, key: str, record: Mapping[str, Any]) -> None:
-        """Keep `record` under `key`; when this returns the record must survive the end of the process."""
+        """Keep `record` under `key`; when this returns the record must survive the end of the process.
+
+        Raises a `RectomError` where this one record cannot be kept. After any other error nothing more is asked for.
+        """
 
 
 class MemoryReplies:
