@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +12,7 @@ import orjson
 import pytest
 
 from rectom.errors import DataError, SettingsError
+from rectom.results import regular
 from rectom.results.folder import RunFolder
 from rectom.results.outcome import Outcome, Trace
 from tests.test_whole import full_disk, held
@@ -170,3 +175,83 @@ def test_an_interrupted_trace_comes_back_as_it_went(tmp_path: Path) -> None:
     with run.open(SETTINGS):
         run.append(outcome("a"), dataclasses.replace(trace("a"), **cut))
     assert Trace(**run.trace("a")).failure == {"step": "chain", "why": "no reply"}
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "traces.jsonl", "lock"])
+def test_a_link_is_not_added_to(tmp_path: Path, name: str) -> None:
+    run = begun(tmp_path / "gift", "a")
+    (tmp_path / "mine").write_bytes(b"mine")
+    (run.folder / name).unlink()
+    (run.folder / name).symlink_to(tmp_path / "mine")
+    with pytest.raises(DataError, match=rf"cannot write to .*/gift/{name}: it is a link to another place; look where"):
+        run.open(SETTINGS)
+    assert (tmp_path / "mine").read_bytes() == b"mine"
+    (run.folder / name).unlink()
+    run.open(SETTINGS).__exit__()  # the lock was given back
+
+
+def test_nothing_is_written_or_removed_behind_a_link_within_the_folder(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "gift")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "accuracy.md").write_bytes(b"mine")
+    run.folder.mkdir()
+    (run.folder / "tables").symlink_to("../mine")
+    for act in (lambda: run.write("tables/accuracy.md", b"theirs"), lambda: run.remove("tables/accuracy.md")):
+        with pytest.raises(DataError, match=r"cannot write to .*/gift/tables: it is a link to another place; look"):
+            act()
+    assert held(tmp_path / "mine") == {"accuracy.md": b"mine"}
+
+
+def test_a_run_may_lie_behind_a_link_as_a_whole(tmp_path: Path) -> None:
+    begun(tmp_path / "there", "a")
+    (tmp_path / "here").symlink_to("there")
+    run = RunFolder(tmp_path / "here")
+    with run.open(SETTINGS):
+        run.append(outcome("b"), trace("b"))
+    run.write("tables/accuracy.md", b"")
+    assert list(RunFolder(tmp_path / "there").results()) == ["a", "b"]
+    assert run.manifest()["run"] == "there"
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "traces.jsonl", "manifest.json", "calls.jsonl.gz"])
+def test_a_pipe_or_a_link_is_not_read(tmp_path: Path, name: str) -> None:
+    run = begun(tmp_path, "a")
+    looks: dict[str, Callable[[], object]] = {
+        "results.jsonl": run.results,
+        "traces.jsonl": lambda: run.trace("a"),
+        "manifest.json": run.manifest,
+        "calls.jsonl.gz": lambda: list(run.calls()),
+    }
+    look = looks[name]
+    path = tmp_path / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(DataError, match=f"{name}.* it is no regular file|{name} .*it is no regular file"):
+        look()
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with pytest.raises(DataError, match=f"{name}.*it is a link to another place"):
+        look()
+
+
+def test_a_packed_file_that_unpacks_to_more_than_any_run_has_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begun(tmp_path)
+    monkeypatch.setattr("rectom.results.regular.LINE", 10_000)
+    monkeypatch.setattr("rectom.results.regular.lines", partial(regular.lines, most=10_000))
+    packed = tmp_path / "calls.jsonl.gz"
+    packed.write_bytes(gzip.compress(b" " * 20_000))
+    with pytest.raises(DataError, match=r"calls.jsonl.gz cannot be read \(it has a line of more than 10000 bytes\)"):
+        list(run.calls())
+    packed.write_bytes(gzip.compress(b'{"key": "k"}\n' * 500_000))
+    with pytest.raises(DataError, match=r"cannot be read \(it unpacks to more than 500 times its size\)"):
+        list(run.calls())
+
+
+@pytest.mark.parametrize("line", [b"[]\n", b"1\n", b"{\n"])
+def test_a_packed_line_that_is_no_call_is_told(tmp_path: Path, line: bytes) -> None:
+    run = begun(tmp_path)
+    (tmp_path / "calls.jsonl.gz").write_bytes(gzip.compress(line))
+    with pytest.raises(DataError, match=r"calls.jsonl.gz cannot be read \(.*\); run the same command again"):
+        list(run.calls())

@@ -292,3 +292,30 @@ def test_a_listing_opens_nothing_of_a_finished_run_but_its_manifest(tmp_path: Pa
             ("all", "sweep.json"),
         ]
     )
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "sweep.json", "lock", "results.jsonl"])
+def test_a_pipe_or_an_endless_file_holds_no_list_up(tmp_path: Path, name: str) -> None:
+    for place, target in (("a", ""), ("b", "/dev/zero")):
+        path = begin(tmp_path / place, [answer(0)]) / name
+        path.unlink(missing_ok=True)
+        if target:
+            path.symlink_to(target)
+        else:
+            os.mkfifo(path)
+    write_run(tmp_path / "c", [answer(0)])
+    state = "killed" if name == "lock" else "damaged"
+    assert [(run.name, run.state) for run in listed(tmp_path)] == [("a", state), ("b", state), ("c", "finished")]
+
+
+def test_a_manifest_larger_than_any_is_not_read(tmp_path: Path) -> None:
+    folder = begin(tmp_path / "night", [])
+    with (folder / "manifest.json").open("ab") as file:
+        file.truncate(2**40)
+    assert found(folder).state == "damaged"
+
+
+def test_a_run_behind_a_link_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "night").symlink_to(write_run(tmp_path / "elsewhere", [answer(0)]))
+    assert [(run.name, run.state) for run in listed(tmp_path / "runs")] == [("night", "finished")]

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from rectom.benchmarks.rows import checked
 from rectom.errors import DataError
+from rectom.results import regular
 from rectom.results.folder import RunFolder
 from rectom.results.grid import role_of
 from rectom.results.listing import setting_of
@@ -299,8 +300,8 @@ class Exported:
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         path = self.folder.folder / name
-        with mending(path), path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+        with mending(path), regular.opened(path) as file:
+            for number, line in enumerate(regular.lines(file, name), 1):
                 try:
                     found = orjson.loads(line)
                 except orjson.JSONDecodeError as error:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from rectom.benchmarks.rows import checked, json_lines
 from rectom.errors import DataError
+from rectom.results import regular
 from rectom.results.fault import UNTOLD
 from rectom.results.folder import RunFolder
 from rectom.results.manifest import MEND, manifest, mending
@@ -196,8 +197,8 @@ R = TypeVar("R", bound=_Row)
 
 def _read(path: Path, model: type[R]) -> dict[str, R]:
     """The lines of a file by their ids. A run that is finished has every line whole, and every question once."""
-    with mending(path):
-        rows = [checked(model, row, str(path), number) for number, row in json_lines(path.read_bytes(), str(path))]
+    with mending(path), regular.opened(path) as file:
+        rows = [checked(model, row, str(path), number) for number, row in json_lines(file.read(), str(path))]
     found = {row.id: row for row in rows}
     if len(found) < len(rows):
         raise DataError(f"{path} holds a question more than once; {MEND}")

@@ -6,6 +6,7 @@ run the files are written anew, a line a question, in the order of the benchmark
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gzip
 import os
@@ -13,6 +14,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -20,6 +22,7 @@ import orjson
 
 from rectom import whole
 from rectom.errors import DataError, Occupied, SettingsError
+from rectom.results import regular
 from rectom.results.outcome import Outcome, Trace
 
 #: When the replies of a run came, and how long each took, without what they say.
@@ -73,12 +76,8 @@ class RunFolder:
         with self._writing():
             self._lock = hold(self.folder)
             # Unbuffered: a line is in the file when it is written, and closing has nothing left that could fail.
-            self._results = (self.folder / "results.jsonl").open("ab", buffering=0)
-            self._traces = (self.folder / "traces.jsonl").open("ab", buffering=0)
-            for file in (self._results, self._traces):
-                # Ends what a crash may have torn off, so that the next line stands by itself.
-                if file.tell() and not _ends_with_newline(Path(file.name)):
-                    file.write(b"\n")
+            self._results = _taken_up(self.folder / "results.jsonl")
+            self._traces = _taken_up(self.folder / "traces.jsonl")
 
     def append(self, outcome: Outcome, trace: Trace) -> None:
         """Add a question that ended. Raises SettingsError if there is no room."""
@@ -109,12 +108,15 @@ class RunFolder:
         """The calls that `write_calls` wrote; none where there is no such file. Raises DataError if it is damaged."""
         path = self.folder / "calls.jsonl.gz"
         try:
-            with gzip.open(path) as file:
-                for line in file:
-                    yield orjson.loads(line)
+            with regular.opened(path) as raw:
+                for line in _unpacked(raw, path):
+                    call = orjson.loads(line)
+                    if not isinstance(call, dict):
+                        raise ValueError("a line is no JSON object")
+                    yield call
         except FileNotFoundError:
             return
-        except (OSError, EOFError, zlib.error, orjson.JSONDecodeError) as error:
+        except (OSError, EOFError, zlib.error, ValueError) as error:
             raise DataError(f"{path} cannot be read ({error}); run the same command again to write it anew") from None
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
@@ -125,6 +127,7 @@ class RunFolder:
         """Write a file of the folder as a whole: it is the old one or the new one, never half of either."""
         path = self.folder / name
         with self._writing():
+            self._refuse_links(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             whole.write(path, data)
         return path
@@ -132,6 +135,7 @@ class RunFolder:
     def remove(self, name: str) -> None:
         """Remove a file of the folder, if it is there."""
         with self._writing():
+            self._refuse_links(self.folder / name)
             (self.folder / name).unlink(missing_ok=True)
 
     def names(self, pattern: str) -> set[str]:
@@ -142,7 +146,7 @@ class RunFolder:
         """The manifest. Raises DataError if the folder holds no run."""
         path = self.folder / "manifest.json"
         try:
-            manifest = orjson.loads(path.read_bytes())
+            manifest = orjson.loads(regular.read(path))
         except FileNotFoundError:
             raise DataError(f"{self.folder} holds no run") from None
         except (OSError, orjson.JSONDecodeError) as error:
@@ -172,10 +176,17 @@ class RunFolder:
             raise DataError(f"{self.folder.name} has no question {question_id!r}; it has {_some(known)}")
         return found[-1]
 
+    def _refuse_links(self, path: Path) -> None:
+        """Raise Irregular if a file would not lie in the run's folder, which may itself be a link."""
+        for above in path.relative_to(self.folder).parents[:-1]:
+            regular.refuse_link(self.folder / above)
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             yield
+        except regular.Irregular as error:
+            raise _refused(error) from None
         except OSError as error:
             raise SettingsError(
                 f"cannot write to {self.folder}: {error.strerror}; make room or choose another --runs, and run again: "
@@ -184,8 +195,8 @@ class RunFolder:
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         try:
-            with (self.folder / name).open("rb") as file:
-                for line in file:
+            with regular.opened(self.folder / name) as file:
+                for line in regular.lines(file, name):
                     try:
                         data = orjson.loads(line)
                     except orjson.JSONDecodeError:
@@ -195,6 +206,8 @@ class RunFolder:
         except FileNotFoundError:
             why = "not a run, or one that never began; `rectom runs` lists them"
             raise DataError(f"{self.folder} has no {name}: {why}") from None
+        except OSError as error:
+            raise DataError(f"cannot read {self.folder / name}: {error.strerror}") from None
 
     def _write_lines(self, name: str, lines: Iterable[dict[str, Any]]) -> None:
         self.write(name, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
@@ -206,7 +219,10 @@ def hold(folder: Path, instead: str = "choose another --name") -> IO[bytes]:
     Makes the folder. Raises Occupied if another holds it, with what may be done `instead` of waiting.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = (folder / "lock").open("ab")
+    try:
+        file = regular.appended(folder / "lock")
+    except regular.Irregular as error:
+        raise _refused(error) from None
     for pause in (0.01, 0.05, 0.0):  # whoever lists runs looks at the lock for a moment
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -218,10 +234,40 @@ def hold(folder: Path, instead: str = "choose another --name") -> IO[bytes]:
     raise Occupied(f"another process works on {folder}: wait for it, or {instead}")
 
 
+def _refused(error: regular.Irregular) -> DataError:
+    return DataError(f"cannot write to {error.filename}: {error}; look where the run comes from, and remove that")
+
+
+def _taken_up(path: Path) -> FileIO:
+    """A file of lines, open at its end, which the next line has for itself: what a crash tore off is ended."""
+    file = regular.appended(path)
+    try:
+        if file.tell() and not _ends_with_newline(path):
+            file.write(b"\n")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
 def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) == b"\n"
+
+
+def _unpacked(raw: BufferedReader, path: Path) -> Iterator[bytes]:
+    """The lines of a packed file, which may be somebody else's: no line, and no whole, is larger than it may be."""
+    left = regular.RATIO * raw.seek(0, os.SEEK_END) + regular.LINE
+    raw.seek(0)
+    with gzip.GzipFile(fileobj=raw, mode="rb") as packed:
+        for line in regular.lines(packed, str(path)):
+            left -= len(line)
+            if left < 0:
+                raise regular.Irregular(
+                    errno.EFBIG, f"it unpacks to more than {regular.RATIO} times its size", str(path)
+                )
+            yield line
 
 
 def _some(names: list[str]) -> str:

@@ -23,6 +23,7 @@ from rectom.errors import DataError
 from rectom.printable import printable
 from rectom.results.folder import RunFolder
 from rectom.results.grid import not_by_model
+from rectom.results.regular import Irregular, lines, opened
 from rectom.results.statistics import Interval, wilson
 from rectom.results.summary import different_of
 from rectom.results.sweep import FILE as SWEEP
@@ -156,9 +157,9 @@ def _told(name: str, folder: Path) -> Listed | None:
 def is_held(folder: Path) -> bool:
     """Whether a process works on a run or a sweep."""
     try:
-        with (folder / "lock").open("rb") as file:
+        with opened(folder / "lock") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except (FileNotFoundError, IsADirectoryError):
+    except (FileNotFoundError, IsADirectoryError, Irregular):  # nothing that anybody could hold
         return False
     except OSError:  # held, or not to be known: then nobody should meddle with it
         return True
@@ -263,8 +264,9 @@ def _answered(folder: Path) -> dict[bytes, bool]:
 
     A run that was taken up again has written some of them twice: the last line counts.
     """
-    with (folder / "results.jsonl").open("rb") as file:
-        whole = (line for line in file if line.startswith(b'{"id":"') and line.endswith(b"}\n"))
+    with opened(folder / "results.jsonl") as file:
+        told = lines(file, "results.jsonl")
+        whole = (line for line in told if line.startswith(b'{"id":"') and line.endswith(b"}\n"))
         return {line[: line.find(b'",')]: b'"failed_step":null' not in line for line in whole}
 
 

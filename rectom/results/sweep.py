@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from rectom.errors import DataError
+from rectom.results import regular
 from rectom.results.folder import RunFolder
 
 FILE: Final = "sweep.json"
@@ -68,7 +69,7 @@ class Sweep:
         """Read a sweep's folder. Raises DataError if it holds none, or a damaged one."""
         path = folder / FILE
         try:
-            found = orjson.loads(path.read_bytes())
+            found = orjson.loads(regular.read(path))
             return cls(**{**found, "cells": tuple(Cell(**cell) for cell in found["cells"])})
         except FileNotFoundError:
             raise DataError(f"{folder} holds no sweep") from None
