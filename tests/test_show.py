@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -394,3 +395,32 @@ def test_what_went_wrong_is_told_and_what_the_rules_have_stands_in_the_cell() ->
         dataclasses.replace(with_rules(), fault=checked), 140
     )
     assert "✗" not in screen(told("Where does Anne really think the ball is?"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"calls": [{name: value for name, value in CALL.items() if name != "latency_s"}]},
+        {"calls": [{**CALL, "latency_s": "soon"}]},
+        {"calls": [{**CALL, "key": 1}]},
+        {"calls": [1]},
+        {"calls": 1},
+        {"choices": [1]},
+        {"chain": [1, 2, 3]},
+        {"failure": 1},
+        {"failure": {"step": "answer"}},
+        {"fault": {"line": 1}},
+    ],
+)
+def test_a_trace_that_was_changed_is_told_as_one(changes: dict[str, Any]) -> None:
+    trace = {**told("Where does Anne really think the ball is?").to_json(), **changes}
+    with pytest.raises(DataError, match=r"the trace of question .* cannot be read .*; run the same command again"):
+        table(trace)
+
+
+def test_lines_that_are_no_text_are_shown_as_what_they_are() -> None:
+    trace = told("Where is the ball really?").to_json()
+    console = Console(file=io.StringIO(), width=80)
+    console.print(table({**trace, "lines": [*range(700, 700 + len(trace["lines"]))]}))
+    assert isinstance(console.file, io.StringIO)
+    assert "700" in console.file.getvalue()

@@ -98,10 +98,15 @@ class Drawing:
         try:
             return _draw(trace)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, FormulaError) as error:
-            raise DataError(
-                f"the trace of question {trace.get('id')} cannot be read ({type(error).__name__}: {error}); "
-                "run the same command again to write it anew"
-            ) from None
+            raise unreadable(trace, error) from None
+
+
+def unreadable(trace: Mapping[str, Any], error: Exception) -> DataError:
+    """What is said of a trace in which something is not as it was written."""
+    return DataError(
+        f"the trace of question {trace.get('id')} cannot be read ({type(error).__name__}: {error}); "
+        "run the same command again to write it anew"
+    )
 
 
 def _draw(trace: Mapping[str, Any]) -> Drawing:

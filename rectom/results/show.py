@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rectom.printable import printable, shown
-from rectom.results.drawing import WORLD, Cell, Column, Drawing, Mark
+from rectom.results.drawing import WORLD, Cell, Column, Drawing, Mark, unreadable
 
 _STYLES: Final = {
     Mark.WORLD: "",
@@ -43,13 +43,20 @@ def table(trace: Mapping[str, Any]) -> RenderableType:
     that cannot be read.
     """
     drawing = Drawing.of(trace)
+    try:
+        return Group(*_parts(trace, drawing))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise unreadable(trace, error) from None
+
+
+def _parts(trace: Mapping[str, Any], drawing: Drawing) -> list[RenderableType]:
     legend = _LEGEND_OF_HISTORIES if drawing.histories else _LEGEND
     legend += _LEGEND_OF_RULES if drawing.rules else ""
     parts: list[RenderableType] = [_header(trace), "", _Steps(drawing), Text(legend, style="dim")]
     if drawing.missing:
         parts.append(shown(f"Not built: the perspectives of {', '.join(drawing.missing)}.", "bold red"))
     calls = trace.get("calls") or ()
-    return Group(*parts, "", _calls(calls) if calls else Text(_uncalled(trace), style="dim"))
+    return [*parts, "", _calls(calls) if calls else Text(_uncalled(trace), style="dim")]
 
 
 def _header(trace: Mapping[str, Any]) -> Table:
@@ -161,9 +168,9 @@ def _cell(cell: Cell, before: Cell | None, rule: Cell, width: int) -> Text:
     return _lines(lines, width)
 
 
-def _lines(texts: Iterable[tuple[str, str]], width: int) -> Text:
+def _lines(texts: Iterable[tuple[object, str]], width: int) -> Text:
     """Styled lines, each broken to the width behind blanks and the joints of names, and hanging as it began."""
-    broken = [(part, style) for text, style in texts for part in _broken(printable(text), width)]
+    broken = [(part, style) for text, style in texts for part in _broken(printable(str(text)), width)]
     return Text("\n").join(Text(part, style) for part, style in broken)
 
 
