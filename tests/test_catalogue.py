@@ -49,6 +49,10 @@ def test_the_working_folder_goes_before_the_user_and_both_before_ours(tmp_path: 
         ('[models.x]\nname = "x"\nsampling = { extra = { a = nan } }\n', "models.x.sampling.extra.*sent as JSON"),
         ('[models.x]\nname = "x"\nsampling = { extra = { a = 2024-01-01 } }\n', "sampling.extra.*sent as JSON"),
         ('[models.x]\nname = "x"\nsampling = { extra = { a = 99999999999999999999 } }\n', "extra.*sent as JSON"),
+        ('[models.x]\nname = "x"\nkey = "sk-live-0123"\n', "models.x.key: .*give the name of the environment variable"),
+        ('[models.x]\nname = "x"\nkey = "1KEY"\n', "models.x.key"),
+        ('[models.x]\nname = "x"\nkey = "KEY\\n"\n', "models.x.key"),
+        ('[models.x]\nname = "x"\nkey = ""\n', "models.x.key"),
         ('[modls.x]\nname = "x"\n', "modls: Extra inputs"),
     ],
 )

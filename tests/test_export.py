@@ -70,13 +70,20 @@ def test_csv_keeps_odd_texts_apart_and_makes_no_formulas(odd: Exported, tmp_path
     assert json.loads(first["story"]) == ['He said "no".\r\nÄ, 心']
     assert (second["predicted"], second["chain"], first["chain"]) == ("", "[]", "")
     [call] = rows_of(tmp_path / "out" / "calls.csv")
-    assert (call["text"], call["at"]) == ("a\rb\0c", "2026-01-02T03:04:10.500000+00:00")
+    assert (call["text"], call["at"]) == ("a\rb c", "2026-01-02T03:04:10.500000+00:00")
 
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@a", "\tx", "\rx"])
 def test_no_text_begins_as_a_formula_in_csv(text: str) -> None:
     assert export._cell(text) == f"'{text}"
     assert export._cell(-1) == -1
+
+
+@pytest.mark.parametrize("sign", ["\x1b", "\x07", "\0", "\x7f", "\x9b", "\u202e", "\u2028"])
+def test_no_cell_tells_a_terminal_anything(sign: str) -> None:
+    assert export._cell(f"Ä,\n\t心{sign}[2J") == "Ä,\n\t心 [2J"
+    assert sign not in export._cell([f"{sign}[2J"])
+    assert export._cell(f"{sign}=1") == " =1"
 
 
 # Parquet.

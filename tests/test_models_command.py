@@ -165,3 +165,26 @@ def test_unknown_weights_are_an_error_that_lists_them() -> None:
 
 def asked(model: str) -> Ended:
     return call("run", "fresh", "--limit", "1", "--plain", "--model", model, "--max-calls", "0")
+
+
+def test_nothing_of_a_file_steers_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = r"\u001b]0;taken\u0007\u009b2J"
+    model = f'[models."{odd}"]\nname = "{odd}"\nbase_url = "{odd}"\n'
+    weights = f'[weights."{odd}"]\nfile = "a.gguf"\naddress = "http://x"\nsize = 1\nlicence = "{odd}"\n'
+    (tmp_path / "models.toml").write_text(f'{model}{weights}sha256 = "{"0" * 64}"\n')
+    monkeypatch.chdir(tmp_path)
+    ended = call("models")
+    assert ended.status == 0
+    assert ended.out.count("]0;taken") == 5
+    assert {sign for sign in ended.out if not sign.isprintable()} == {"\n"}
+
+
+def test_a_key_in_the_place_of_its_name_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models.toml").write_text('[models.mine]\nname = "m"\nkey = "sk-live-planted"\n')
+    monkeypatch.chdir(tmp_path)
+    for words in (["models"], ["models", "check", "mine"], ["run", "fresh/small", "--model", "mine", "--plain"]):
+        ended = call(*words)
+        assert (ended.status, ended.out) == (1, "")
+        assert "models.mine.key: " in ended.err
+        assert "the name of the environment variable that holds the key" in ended.err
+        assert "planted" not in ended.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -25,29 +26,33 @@ def command(context: click.Context) -> None:
     if context.invoked_subcommand:
         return
     for name, provider in catalogue().items():
-        click.echo(f"{name}\n{_described(provider)}")
+        _print(name, _described(provider))
     for name, found in weights().items():
-        click.echo(f"{local.LOCAL}{name}\n{_downloadable(found)}")
+        _print(f"{local.LOCAL}{name}", _downloadable(found))
     click.echo(f"declared in RecToM, {config_folder() / FILE} and {Path(FILE).absolute()}")
 
 
-def _described(provider: Provider) -> str:
+def _print(name: str, lines: Mapping[str, str]) -> None:
+    for line in (name, *(f"    {what:10} {words}" for what, words in lines.items())):
+        click.echo(printable(line))
+
+
+def _described(provider: Provider) -> dict[str, str]:
     drawn = ", ".join(f"{name} {value}" for name, value in provider.sampling.sampling().fields().items())
     prices = f"{provider.prices.currency} of {provider.prices.date}" if provider.prices else "unknown"
-    lines = {
+    return {
         "served as": f"{provider.name} at {provider.base_url or 'the address given'}",
         "key in": provider.key if provider.api_key() else f"{provider.key} (not set)",
         "sampling": drawn or "the server's own",
         "schemas": provider.structured or "to be found out",
         "prices": prices,
     }
-    return "\n".join(f"    {name:10} {words}" for name, words in lines.items())
 
 
-def _downloadable(found: Weights) -> str:
+def _downloadable(found: Weights) -> dict[str, str]:
     here = local.folder() / found.file
-    lines = {"weights": f"{found.size / 1e9:.2f} GB, {found.licence}", "file": here if here.is_file() else "not here"}
-    return "\n".join(f"    {name:10} {words}" for name, words in lines.items())
+    file = str(here) if here.is_file() else "not here"
+    return {"weights": f"{found.size / 1e9:.2f} GB, {found.licence}", "file": file}
 
 
 @command.command()

@@ -49,6 +49,10 @@ FILE = "models.toml"
 _KEY = re.compile(r"""key["']?\s*=\s*["'](\w+)["']""", re.IGNORECASE)
 
 
+#: How the name of an environment variable looks.
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -99,6 +103,13 @@ class Provider(_Strict):
     sampling: DeclaredSampling = DeclaredSampling()
     limits: DeclaredLimits = DeclaredLimits()
     prices: Prices | None = None
+
+    @field_validator("key")
+    @classmethod
+    def _named(cls, key: str) -> str:
+        if not _VARIABLE.fullmatch(key):  # it may be a key itself, which nobody is to see
+            raise ValueError("give the name of the environment variable that holds the key, not the key")
+        return key
 
     def address(self, given: str = "") -> str:
         """Where it is asked: at the address given, else the declared one, else that in the environment; "" if none.

@@ -1,12 +1,13 @@
 """The tables of finished runs, results and calls, for other programs: CSV, Parquet, and a folder for `datasets`.
 
 A file is there as a whole or not at all. CSV is what spreadsheets open, so a text that one of them would run as a
-formula begins with an apostrophe there; Parquet holds every text as it is.
+formula begins with an apostrophe there, and what cannot be printed is a blank; Parquet holds every text as it is.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,6 +19,7 @@ import orjson
 from pydantic import BaseModel
 
 from rectom.errors import SettingsError
+from rectom.printable import printable
 from rectom.results.dataset_card import DATA_FILES, dataset_card
 from rectom.results.exported import Answer, Asked, Exported, Said
 from rectom.whole import replacing
@@ -26,6 +28,9 @@ _TABLES: Final = ("results", "calls")
 
 #: What spreadsheets take for the beginning of a formula.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+#: What may not be printed, at a first look.
+_ODD: Final = re.compile(r"[^\t\r\n -~]+")
 
 #: Rows that are held in memory together, and in one row group of a Parquet file.
 _GROUP: Final = 2000
@@ -99,12 +104,18 @@ def _write_csv(path: Path, model: type[BaseModel], rows: Iterable[BaseModel]) ->
 def _cell(value: Any) -> Any:
     """A value as a cell: a list as JSON, a time in ISO 8601, a text without the power to be a formula."""
     if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
+        text = _printable(value)
+        return f"'{text}" if text.startswith(_FORMULA) else text
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return orjson.dumps(value).decode()
+        return _printable(orjson.dumps(value).decode())
     return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _printable(text: str) -> str:
+    """A text of several lines that tells a terminal nothing: replies of models are shown there, too."""
+    return _ODD.sub(lambda found: printable(found[0]), text)
 
 
 def _write_parquet(path: Path, model: type[BaseModel], rows: Iterable[BaseModel]) -> None:
