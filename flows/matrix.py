@@ -25,10 +25,12 @@ is the model, method or benchmark alone.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -45,6 +47,9 @@ from rectom.results.sweep import Cell
 
 #: Options that belong to the sweep as a whole.
 _OF_THE_SWEEP: Final = frozenset({"name", "runs", "cache", "plain", "json", "seed", "draw", "help"})
+
+#: The most cells of a sweep, those included that are left out: each of them is held in memory.
+MOST: Final = 10_000
 
 #: The options of `rectom run` by their long names.
 _OPTIONS: Final = {
@@ -136,6 +141,8 @@ def read(
     Raises SettingsError that names the field or the cell, if one is wrong.
     """
     told = validate(_File, {**read_toml(file), **({"models": [*models]} if models else {})}, str(file))
+    if (count := _count(told)) > MOST:
+        raise SettingsError(f"{file}: it has {count:,} cells, and {MOST:,} are the most: split it into several sweeps")
     labelled = list(_labelled(told))
     if fault := _idle(told.skip, [cell for cell, _, _ in labelled], unless="model" if models else ""):
         raise SettingsError(f"{file}: {fault}")
@@ -149,6 +156,12 @@ def read(
     if doubled := _doubled([planned.cell.name for planned in cells]):
         raise SettingsError(f"{file}: there are two cells {doubled}; give one of them a label")
     return Matrix(told.name or file.stem, cells, told.at_once, told.budget)
+
+
+def _count(told: _File) -> int:
+    """How many cells a file has, those included that are left out."""
+    entries = (told.benchmarks, told.models, told.methods, told.settings)
+    return prod(len(one) for one in entries) * len(told.seeds)
 
 
 def _labelled(told: _File) -> Iterator[tuple[Cell, dict[str, Any], int]]:
@@ -255,4 +268,4 @@ def _settings(file: Path, cell: Cell, command: Sequence[str], cache: Path, runs:
 
 
 def _doubled(names: Sequence[str]) -> str | None:
-    return next((name for place, name in enumerate(names) if name in names[:place]), None)
+    return next((name for name, count in Counter(names).items() if count > 1), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flows.matrix import Matrix, read
+from flows.matrix import Matrix, _doubled, read
 from flows.settings import Settings
 from rectom.errors import SettingsError
 from rectom.llm.catalogue import catalogue
@@ -373,3 +373,22 @@ def test_the_small_experiment_asks_no_model() -> None:
         for rules in ("literal", "room-scope", "hitom")
     ]
     assert not any(planned.settings.asks_a_model() for planned in found.cells)
+
+
+def test_a_file_of_too_many_cells_is_refused_before_one_of_them_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flows.matrix.product", None)
+    many = ", ".join(f'{{ label = "{number}" }}' for number in range(3000))
+    with pytest.raises(SettingsError, match=r"night.toml: it has 30,000,000 cells, and 10,000 are the most: split it"):
+        matrix(f"{SMALL}settings = [{many}]\nseeds = {[*range(10_000)]}\n")
+
+
+def test_a_file_may_have_the_most_cells_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flows.matrix.MOST", 6)
+    assert len(names(f"{SMALL}seeds = [0, 1, 2, 3, 4, 5]\n")) == 6
+    with pytest.raises(SettingsError, match="it has 8 cells, and 6 are the most"):
+        names(SMALL.replace('"m"', '"m", "n"') + "seeds = [0, 1, 2, 3]\n[[skip]]\nmodel = 'n'\n")
+
+
+def test_a_cell_that_is_there_twice_is_found_in_one_go() -> None:
+    assert _doubled(["a", "b", "c", "b", "a"]) in {"a", "b"}
+    assert _doubled([str(number) for number in range(50_000)]) is None
