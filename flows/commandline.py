@@ -13,17 +13,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import click
 import orjson
 from click.core import ParameterSource
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
+from flows.seal import is_sealed, seal
 from flows.settings import BATCH_FILE
 from rectom import whole
 from rectom.errors import DataError, SettingsError
 from rectom.llm.address import Address
+from rectom.results.regular import read
 
 FILE: Final = "command.json"
 
@@ -73,26 +75,34 @@ class CommandLine:
             return
         try:
             whole.write(run / FILE, data, private=True)
+            seal(run, data)
         except OSError as error:
             raise SettingsError(f"cannot write to {run}: {error.strerror}; make room and run again") from None
 
     @classmethod
-    def kept(cls, run: Path) -> CommandLine:
-        """Read it back. Raises DataError, with what to do, if there is none."""
+    def kept(cls, run: Path, *, trusted: bool = False) -> CommandLine:
+        """Read it back. Raises DataError, with what to do, if there is none.
+
+        One that is not sealed by this user is refused as well, with what it would do, unless it is `trusted`.
+        """
         path = run / FILE
         try:
-            found = _Kept.model_validate_json(path.read_bytes())
+            data = read(path)
+            found = _Kept.model_validate_json(data)
         except FileNotFoundError:
             raise DataError(f"{run} does not hold its command: run it again as it was begun") from None
         except (OSError, ValidationError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is damaged"
             raise DataError(f"{path} cannot be read ({why}): run the command again as it was begun") from None
-        return cls(
-            found.name,
-            tuple(found.arguments),
-            found.folder,
-            {str(said): value for said, value in found.environment.items()},
-        )
+        said = {str(name): value for name, value in found.environment.items()}
+        line = cls(found.name, tuple(found.arguments), found.folder, said)
+        if not trusted and not is_sealed(run, data):
+            raise DataError(
+                f"{run} is not sealed as yours: it may be somebody else's, or of another machine, or older than seals; "
+                "look at the folder, the addresses and the places of its command, and give --trust if all are right: "
+                f"in {line.folder}: {line}"
+            )
+        return line
 
     def __str__(self) -> str:
         """As it would be typed."""
@@ -119,10 +129,16 @@ class CommandLine:
             yield
 
 
+def _absolute(folder: Path) -> Path:
+    if not folder.is_absolute():  # as `keep` writes none: it would be another one wherever the run is taken up
+        raise ValueError("no absolute place")
+    return folder
+
+
 class _Kept(BaseModel):
     name: Literal["run", "sweep"]
     arguments: list[str]
-    folder: Path
+    folder: Annotated[Path, AfterValidator(_absolute)]
     environment: dict[_Variable, str]
 
 

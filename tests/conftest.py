@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -41,6 +43,13 @@ settings.load_profile("rectom")
 _WITH_PREFECT = "test_prefect_"
 
 Missed: TypeAlias = Callable[[Rules], list[int]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _data_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A data folder of the tests' own: the key that commands are sealed with is made there."""
+    with mock.patch.dict(os.environ, {"XDG_DATA_HOME": str(tmp_path_factory.mktemp("share"))}):
+        yield
 
 
 @pytest.fixture(scope="session")

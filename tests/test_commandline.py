@@ -14,6 +14,7 @@ import pytest
 from flows.commandline import FILE, CommandLine
 from flows.commands.run import command as run
 from flows.commands.sweep import command as sweep
+from flows.seal import FILE as SEAL
 from rectom.errors import DataError, SettingsError
 from tests.laboratory import environment
 from tests.test_whole import full_disk, held
@@ -97,8 +98,8 @@ def test_it_comes_back_from_a_folder_and_only_its_owner_may_read_it(here: Path) 
     line("hitom/cotp", "--model", "n").keep(here)
     kept.keep(here)
     assert CommandLine.kept(here) == kept
-    assert [path.name for path in here.iterdir()] == [FILE]
-    assert stat.S_IMODE((here / FILE).stat().st_mode) == 0o600
+    assert sorted(path.name for path in here.iterdir()) == [FILE, SEAL]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in here.iterdir()} == {0o600}
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,7 @@ def test_it_comes_back_from_a_folder_and_only_its_owner_may_read_it(here: Path) 
         "[]",
         '{"name": "run", "arguments": [], "folder": "/"}',
         '{"name": "rm", "arguments": ["--yes", "*"], "folder": "/", "environment": {}}',
+        '{"name": "run", "arguments": [], "folder": "runs/gift", "environment": {}}',
         '{"name": "run", "arguments": [], "folder": "/", "environment": {"LD_PRELOAD": "/tmp/evil.so"}}',
     ],
 )
@@ -175,3 +177,19 @@ def test_the_file_is_plain_json(here: Path) -> None:
         "folder": str(here),
         "environment": {},
     }
+
+
+@pytest.mark.parametrize("change", ["the command", "the seal", "no seal"])
+def test_a_command_that_is_not_sealed_is_told_and_taken_only_on_trust(here: Path, change: str) -> None:
+    line("hitom/cotp", "--base-url", ADDRESS).keep(here)
+    if change == "the command":
+        (here / FILE).write_text((here / FILE).read_text().replace("127.0.0.1", "evil"))
+    elif change == "the seal":
+        (here / SEAL).write_text("0" * 64 + "\n")
+    else:
+        (here / SEAL).unlink()
+    with pytest.raises(
+        DataError, match=r"is not sealed as yours: .* give --trust .*: rectom run hitom/cotp --base-url"
+    ):
+        CommandLine.kept(here)
+    assert CommandLine.kept(here, trusted=True).arguments[:2] == ("hitom/cotp", "--base-url")

@@ -165,7 +165,7 @@ def test_what_a_kill_left_half_written_hides_no_run(tmp_path: Path) -> None:
     assert [(run.name, run.state) for run in listed(tmp_path)] == [(name, "unbegun") for name in "abc"]
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "sweep.json", "command.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "sweep.json", "command.json", "command.seal"])
 def test_what_is_being_written_hides_no_run(tmp_path: Path, name: str) -> None:
     hold(tmp_path / "night").close()
     with beside(tmp_path / "night" / name) as part:

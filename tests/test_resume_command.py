@@ -269,7 +269,7 @@ def test_what_cannot_be_taken_up_is_said_with_the_reason(lab: Lab, tmp_path: Pat
     assert "there is no run" in refused(call("resume", tmp_path / "mine", "--runs", lab.runs))
     kept = json.loads((folder / FILE).read_bytes())
     (folder / FILE).write_text(json.dumps({**kept, "folder": str(tmp_path / "gone")}))
-    assert f"{tmp_path / 'gone'} is gone" in refused(resume(lab))
+    assert f"{tmp_path / 'gone'} is gone" in refused(resume(lab, "--trust"))
     (folder / FILE).write_text("{")
     assert "cannot be read (it is damaged)" in refused(resume(lab))
     (folder / FILE).unlink()
@@ -303,3 +303,29 @@ def test_a_killed_sweep_goes_on_and_so_does_a_cell_of_it(
     assert [one["state"] for one in sweep["cells"]] == ["finished", "finished"]
     assert len(list(lab.runs.iterdir())) == 3
     assert len(lab.server.bodies) <= distinct(lab) + 2 * CONCURRENCY
+
+
+def test_a_command_of_somebody_else_is_printed_and_refused(lab: Lab) -> None:
+    assert call(*begun(lab, max_calls=10)).status == 3
+    sent, folder = len(lab.server.bodies), lab.runs / NAME
+    kept = json.loads((folder / FILE).read_bytes())
+    (folder / FILE).write_text(json.dumps({**kept, "arguments": [*kept["arguments"], "--max-calls", "99\x1b]0;x\x07"]}))
+    said = refused(resume(lab))
+    assert f"rectom: {folder} is not sealed as yours" in said
+    assert f"in {kept['folder']}: rectom run hitom/cotp " in said
+    assert said.isprintable()
+    assert len(lab.server.bodies) == sent
+    (folder / FILE).write_text(json.dumps({**kept, "arguments": [*kept["arguments"], "--max-calls", "1000"]}))
+    assert resume(lab, "--trust").status == 0
+    assert "night is finished" in resume(lab).out
+    assert resume(lab, "--concurrency", "2").status == 0  # it is the user's own now
+
+
+def test_what_is_taken_up_steers_no_terminal(lab: Lab) -> None:
+    assert call(*begun(lab, max_calls=10)).status == 3
+    kept = json.loads((lab.runs / NAME / FILE).read_bytes())
+    arguments = [*kept["arguments"], "--model-revision", "\x1b]0;taken\x07"]
+    (lab.runs / NAME / FILE).write_text(json.dumps({**kept, "arguments": arguments}))
+    said = resume(lab, "--trust").err
+    assert "]0;taken" in said
+    assert {sign for sign in said if not sign.isprintable()} <= {"\n"}

@@ -12,6 +12,7 @@ import click
 from flows.cli import PARTIAL, rectom
 from flows.commandline import CommandLine
 from rectom.errors import DataError, Occupied
+from rectom.printable import printable
 from rectom.results.listing import FINISHED, Listed, is_held, look
 from rectom.results.listing import PARTIAL as WITH_FAILURES
 
@@ -24,21 +25,22 @@ from rectom.results.listing import PARTIAL as WITH_FAILURES
 @click.option(
     "--runs", "place", type=click.Path(path_type=Path), default=Path("runs"), show_default=True, help="Where runs are."
 )
-def command(name: str, options: tuple[str, ...], place: Path) -> Any:
+@click.option("--trust", is_flag=True, help="Take the command of a run that you did not begin here, as it is printed.")
+def command(name: str, options: tuple[str, ...], place: Path, trust: bool) -> Any:
     """Go on with a run or a sweep that was interrupted, killed or stopped.
 
     OPTIONS are further ones of `rectom run` or `rectom sweep`, such as --base-url or a larger --max-calls. They stand
     instead of those that were last given, and are kept; --retry-failed and --force are for once. Those that would
-    change its results are refused.
+    change its results are refused. A command that you did not give on this machine is printed, and needs --trust.
     """
     folder, found = _found(name, place)
     if is_held(folder):
         raise Occupied(f"another process works on {folder}: it needs no resuming")
     if found.state in {FINISHED, WITH_FAILURES} and not found.is_sweep and not options:
         return _told(found)
-    again = _again(CommandLine.kept(folder), options, folder)
+    again = _again(CommandLine.kept(folder, trusted=trust), options, folder)
     with again.circumstances():
-        click.echo(again, err=True)
+        click.echo(printable(str(again)), err=True)
         return rectom.main([again.name, *again.arguments], prog_name="rectom", standalone_mode=False)
 
 

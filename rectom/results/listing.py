@@ -42,7 +42,8 @@ _MANIFEST: Final = "manifest.json"
 
 #: All that a run or a sweep has in its folder before it has a manifest, with what is being written when it is killed.
 _BEGINNING: Final = re.compile(
-    r"lock|results\.jsonl|traces\.jsonl|command\.json[a-z0-9_]*|\.?(command|manifest|sweep)\.json\.[0-9a-f]+\.part"
+    r"lock|results\.jsonl|traces\.jsonl|command\.(json[a-z0-9_]*|seal)|"
+    r"\.?(command|manifest|sweep)\.(json|seal)\.[0-9a-f]+\.part"
 )
 
 #: Settings that are told where they are not these.
