@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import subprocess
 import time
@@ -18,6 +19,7 @@ from typing import Any
 from cache import Reason, Store
 from flows.accounts import calls_of, cost_of, money_of, outcome_of, steps_of, trace_of
 from flows.commandline import CommandLine
+from flows.keys import without_keys
 from flows.model import idle_client, method_of, open_client, reader_of, stats_of
 from flows.oracle import Told, told
 from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
@@ -387,6 +389,7 @@ def _revision() -> str | None:
         for command in (["ls-files", "--error-unmatch", here.name], ["rev-parse", "HEAD"]):
             found = subprocess.run(  # noqa: S603
                 ["git", "-C", str(here.parent), *command],  # noqa: S607
+                env=without_keys(os.environ),
                 capture_output=True,
                 text=True,
                 timeout=5,

@@ -21,11 +21,13 @@ from prefect.artifacts import (
     acreate_table_artifact,
     aupdate_progress_artifact,
 )
+from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_ALLOW_EPHEMERAL_MODE
 from prefect.tasks import Task
 
 from cache import CacheError, digest
 from flows.accounts import outcome_of
 from flows.evaluate import Evaluation, conduct_plainly
+from flows.keys import withheld
 from flows.pipeline import STAGES, RunStage
 from rectom.errors import RectomError
 from rectom.results.tables import HEADER, accuracy_rows
@@ -93,13 +95,26 @@ async def guarded(
     `make` gives the flow. It sets the future that it is given as soon as its own work has ended, see `say`.
     """
     ended: Ended = asyncio.get_running_loop().create_future()
-    work = asyncio.ensure_future(make(ended)())
+    work = asyncio.ensure_future(_begun(make(ended)))
     try:
         await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({work}, timeout=_PATIENCE)
         await _conclude(work, ended, otherwise)
     finally:
         await _let_go(work)
+
+
+async def _begun(work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work with a server: Prefect would start its own with all that is in the environment, keys of models too.
+
+    As Prefect does, this keeps everything else waiting, so that nobody misses a key.
+    """
+    if not PREFECT_API_URL.value() and PREFECT_SERVER_ALLOW_EPHEMERAL_MODE.value():
+        from prefect.server.api.server import SubprocessASGIServer  # takes seconds, for nothing where a server runs
+
+        with withheld():
+            SubprocessASGIServer().start()
+    await work()
 
 
 async def _conclude(work: asyncio.Future[None], ended: Ended, otherwise: Callable[[], Awaitable[None]]) -> None:

@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from importlib.util import find_spec
 from pathlib import Path
 
 from flows.home import home
@@ -43,12 +44,21 @@ def environment() -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
+        "PREFECT_LOGGING_SETTINGS_PATH": str(_logging()),
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
         "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_CLI_COLORS": "false",
         **_BATCHES,
     }
+
+
+def _logging() -> Path:
+    """Prefect's own file of how to log. By such a file code is run, and somebody else's may lie in the home."""
+    found = find_spec("prefect")
+    assert found
+    assert found.origin
+    return Path(found.origin).parent / "logging" / "logging.yml"
 
 
 def prepare() -> None:

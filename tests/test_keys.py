@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
+import subprocess
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flows import local, prefect_server
-from flows.keys import without_keys
+from flows import evaluate, local, prefect_server
+from flows.keys import withheld, without_keys
 from rectom.llm.catalogue import config_folder
 
 KEYS = dict.fromkeys(["OPENAI_API_KEY", "GEMINI_API_KEY", "VLLM_API_KEY", "MINE_API_KEY"], "planted")
@@ -58,3 +62,29 @@ def test_programs_that_outlive_a_step_get_no_key(monkeypatch: pytest.MonkeyPatch
     for given in (local._environment(), prefect_server._child_environment("http://127.0.0.1:1/api")):
         assert "planted" not in given.values()
         assert "PATH" in given
+
+
+def test_keys_are_gone_while_they_are_withheld_and_back_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*KEYS, "HF_TOKEN"]:
+        monkeypatch.setenv(name, "planted")
+    before = dict(os.environ)
+    with withheld():
+        assert "planted" not in os.environ.values()
+        assert "PATH" in os.environ
+    assert dict(os.environ) == before
+    with suppress(KeyboardInterrupt), withheld():
+        raise KeyboardInterrupt
+    assert dict(os.environ) == before
+
+
+def test_git_gets_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, str]] = []
+
+    def run(*_: object, env: dict[str, str] | None = None, **__: Any) -> Any:
+        given.append(dict(os.environ) if env is None else env)
+        raise OSError
+
+    monkeypatch.setenv("HF_TOKEN", "planted")
+    monkeypatch.setattr(subprocess, "run", run)
+    assert evaluate._revision.__wrapped__() is None
+    assert [("planted" in one.values(), "PATH" in one) for one in given] == [(False, True)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 import urllib.request
 from collections import Counter
@@ -25,6 +27,7 @@ from tests.laboratory import (
     Lab,
     PrefectServer,
     call,
+    environment,
     execute,
     finish,
     run_options,
@@ -222,3 +225,24 @@ def test_without_a_server_everything_is_recorded_when_the_run_ends(lab: Lab) -> 
     sent = lab.server.asked.total()
     assert plain(lab).line["calls"]["sent"] == 0
     assert lab.server.asked.total() == sent
+
+
+_BEGIN = """
+import asyncio, os
+from flows import prefect_server
+prefect_server.prepare()
+from flows import prefect_flow
+from prefect.server.api.server import SubprocessASGIServer
+async def work(): print("working", os.environ.get("OPENAI_API_KEY"))
+SubprocessASGIServer.start = lambda _: print("started", os.environ.get("OPENAI_API_KEY"))
+asyncio.run(prefect_flow._begun(work))
+"""
+
+
+def test_a_server_that_prefect_starts_gets_no_key(tmp_path: Path) -> None:
+    ours = environment(RECTOM_HOME=str(tmp_path), OPENAI_API_KEY="planted")
+    begun = subprocess.run([sys.executable, "-c", _BEGIN], env=ours, capture_output=True, text=True, check=True)
+    assert begun.stdout == "started None\nworking planted\n"
+    ours["PREFECT_API_URL"] = "http://127.0.0.1:9/api"
+    begun = subprocess.run([sys.executable, "-c", _BEGIN], env=ours, capture_output=True, text=True, check=True)
+    assert begun.stdout == "working planted\n"

@@ -56,6 +56,17 @@ def test_what_the_user_has_set_stands(home: Path, monkeypatch: pytest.MonkeyPatc
     assert (home / "prefect").is_dir()
 
 
+@pytest.mark.usefixtures("home")
+def test_how_to_log_is_not_read_from_our_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Path(ours.environment()["PREFECT_LOGGING_SETTINGS_PATH"])
+    assert found.parts[-3:] == ("prefect", "logging", "logging.yml")
+    assert found.is_file()
+    assert ours._child_environment("http://127.0.0.1:1/api")["PREFECT_LOGGING_SETTINGS_PATH"] == str(found)
+    monkeypatch.setenv("PREFECT_LOGGING_SETTINGS_PATH", "/theirs.yml")
+    ours.prepare()
+    assert os.environ["PREFECT_LOGGING_SETTINGS_PATH"] == "/theirs.yml"
+
+
 def test_without_a_server_none_is_used(home: Path) -> None:
     ours.prepare()
     assert "PREFECT_API_URL" not in os.environ
