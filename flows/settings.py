@@ -160,6 +160,15 @@ class Settings:
         usual = {"update": RULES, "state": ON}
         return {name: value for name, value in (("update", self.update), ("state", self.state)) if value != usual[name]}
 
+    @property
+    def doubt(self) -> str:
+        """What of the settings is allowed and hardly meant, in one line; empty if nothing is."""
+        if self.method.partition(":")[0] != "sc" or self.sampling.temperature != 0:
+            return ""
+        count = chosen(self.method)[1]["n"]
+        told = f"--method {self.method} at temperature 0 asks for one chain of thought {count} times"
+        return "" if count == "1" else f"{told}: give --temperature"
+
     def rule_set(self) -> Rules | None:
         """The rules of the preset, None if none is named. Raises SettingsError if there is none of that name."""
         if not self.rules:

@@ -55,3 +55,21 @@ def test_what_looks_like_markup_is_printed_as_it_is_and_steers_nothing(tmp_path:
     assert "note: [/toys] of  ]0;no  use\n" in ended.out
     assert "the price of mine[/INST] is not declared\n" in ended.out
     assert ended.out.splitlines()[-1].startswith(f"report: {runs}/")
+
+
+def test_what_is_hardly_meant_is_noted_on_standard_error(tmp_path: Path, server: Brief) -> None:
+    model = (
+        "--model",
+        "mine[/INST]",
+        "--base-url",
+        server.base_url,
+        "--method",
+        "sc:n=2",
+        "--cache",
+        tmp_path / "store",
+    )
+    note = "note: --method sc:n=2 at temperature 0 asks for one chain of thought 2 times: give --temperature"
+    for more, noted in (((), True), (("--temperature", "0.7"), False)):
+        ended = call("run", "toy", *model, "--runs", tmp_path / "runs", "--plain", *more, COLUMNS="80")
+        assert ended.status == 0, ended.err
+        assert (note in ended.err.splitlines(), "at temperature 0" in ended.out) == (noted, False)

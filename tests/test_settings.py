@@ -338,3 +338,19 @@ def test_a_verified_run_is_another_run() -> None:
     assert "verify" not in plain.fields()
     assert verified.fields()["verify"] is True
     assert ".rectom-verify." in verified.run_name("d")
+
+
+@pytest.mark.parametrize(
+    ("method", "temperature", "words"),
+    [
+        ("sc", 0.0, "--method sc at temperature 0 asks for one chain of thought 5 times: give --temperature"),
+        ("sc:n=3", 0.0, "--method sc:n=3 at temperature 0 asks for one chain of thought 3 times: give --temperature"),
+        ("sc:n=1", 0.0, ""),
+        ("sc", 0.7, ""),
+        ("sc", None, ""),
+        ("cot", 0.0, ""),
+        ("rectom", 0.0, ""),
+    ],
+)
+def test_chains_that_would_all_be_one_are_doubted(method: str, temperature: float | None, words: str) -> None:
+    assert Settings(model="m", method=method, sampling=Sampling(temperature=temperature)).doubt == words

@@ -398,3 +398,9 @@ def test_nothing_is_chosen_of_nothing() -> None:
     assert chosen([], []) == ()
     with pytest.raises(SettingsError, match="no cell is called x"):
         chosen([], ["x"])
+
+
+def test_what_is_hardly_meant_is_noted_once(tmp_path: Path, server: FakeOpenAI) -> None:
+    ended = sweep(write(tmp_path, server, methods=["sc:n=2"], seeds=[0, 1]), "--limit", "1")
+    assert ended.status == 0, ended.err
+    assert ended.err.count("note: --method sc:n=2 at temperature 0 asks for one chain of thought 2 times") == 1

@@ -42,6 +42,8 @@ def command(plain: bool, as_json: bool, **options: Any) -> int:
     settings = settings_from(options)
     settings.by_step()  # a wrong option is said before anything is imported or read
     told = Console(stderr=True)
+    if settings.doubt:
+        told.print(shown(f"note: {settings.doubt}"), soft_wrap=True)
     with told.status("starting Prefect …") if not plain else told.status("starting …"):
         conduct = conduct_plainly if plain else _under_prefect()
     line = CommandLine.of(click.get_current_context())

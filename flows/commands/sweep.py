@@ -83,6 +83,8 @@ def command(
     if plan:
         return _plan(matrix.name, planned, purse, retry_failed, as_json)
     told = Console(stderr=True)
+    for doubt in dict.fromkeys(filter(None, (one.settings.doubt for one in planned))):
+        told.print(shown(f"note: {doubt}"), soft_wrap=True)
     with told.status("starting Prefect …") if not plain else told.status("starting …"):
         conduct, within = _conductors(plain)
     folder = runs / matrix.name
