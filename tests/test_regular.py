@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rectom.results.regular import Irregular, appended, lines, opened, read, refuse_link
+from rectom.results.regular import Irregular, appended, lines, opened, read, refuse_links
 
 
 def odd(folder: Path) -> dict[Path, str]:
@@ -55,8 +55,10 @@ def test_a_file_is_read_and_added_to_also_where_its_folder_is_a_link(tmp_path: P
             file.write(words)
     assert read(tmp_path / "here" / "file") == b"one two"
     with pytest.raises(Irregular, match="it is a link"):
-        refuse_link(tmp_path / "here")
-    refuse_link(tmp_path / "there")
+        refuse_links(tmp_path / "here" / "tables" / "file", tmp_path)
+    for within in (tmp_path, tmp_path / "here"):
+        refuse_links(within / "file", within)
+        refuse_links(within / "there" / "file", within)
 
 
 def test_no_more_is_read_than_may_be(tmp_path: Path) -> None:

@@ -208,6 +208,15 @@ def test_a_report_stays_as_it_was_where_there_is_no_room_for_a_new_one(runs: Pat
     assert held(out) == before
 
 
+def test_a_report_is_not_written_behind_a_link_within_its_folder(runs: Path, tmp_path: Path) -> None:
+    for name in ("mine", "out"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "out" / "tables").symlink_to("../mine")
+    said = refused(report(runs, "ours", "--out", tmp_path / "out"))
+    assert f"cannot write to {tmp_path / 'out' / 'tables'}: it is a link to another place; remove it, or" in said
+    assert held(tmp_path / "mine") == {}
+
+
 # On real runs.
 
 

@@ -23,6 +23,7 @@ from rectom.results import grid, sweep
 from rectom.results.named import run_or_sweep
 from rectom.results.pairs import check
 from rectom.results.paper_report import PaperReport
+from rectom.results.regular import Irregular, refuse_links
 from rectom.results.sheet import Mark, Sheet, Value
 from rectom.results.writing import as_csv, latex, markdown, to_json
 
@@ -117,8 +118,11 @@ def _write(files: Sequence[tuple[str, bytes]], folder: Path) -> None:
     try:
         for name, data in files:
             path = folder / name
+            refuse_links(path, folder)
             path.parent.mkdir(parents=True, exist_ok=True)
             whole.write(path, data)
+    except Irregular as error:
+        raise SettingsError(f"cannot write to {error.filename}: {error}; remove it, or choose another --out") from None
     except OSError as error:
         raise SettingsError(f"cannot write to {folder}: {error.strerror}; choose another --out") from None
 

@@ -127,7 +127,7 @@ class RunFolder:
         """Write a file of the folder as a whole: it is the old one or the new one, never half of either."""
         path = self.folder / name
         with self._writing():
-            self._refuse_links(path)
+            regular.refuse_links(path, self.folder)
             path.parent.mkdir(parents=True, exist_ok=True)
             whole.write(path, data)
         return path
@@ -135,7 +135,7 @@ class RunFolder:
     def remove(self, name: str) -> None:
         """Remove a file of the folder, if it is there."""
         with self._writing():
-            self._refuse_links(self.folder / name)
+            regular.refuse_links(self.folder / name, self.folder)
             (self.folder / name).unlink(missing_ok=True)
 
     def names(self, pattern: str) -> set[str]:
@@ -175,11 +175,6 @@ class RunFolder:
             known = list(self.results())
             raise DataError(f"{self.folder.name} has no question {question_id!r}; it has {_some(known)}")
         return found[-1]
-
-    def _refuse_links(self, path: Path) -> None:
-        """Raise Irregular if a file would not lie in the run's folder, which may itself be a link."""
-        for above in path.relative_to(self.folder).parents[:-1]:
-            regular.refuse_link(self.folder / above)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -58,10 +58,11 @@ def lines(file: BufferedIOBase, name: str, most: int = LINE) -> Iterator[bytes]:
         yield line
 
 
-def refuse_link(folder: Path) -> None:
-    """Raise Irregular if a folder is a link: what is written there would lie elsewhere."""
-    if folder.is_symlink():
-        raise _link(folder)
+def refuse_links(path: Path, within: Path) -> None:
+    """Raise Irregular if a file would not lie in a folder, since one between them is a link to another place."""
+    for between in path.relative_to(within).parents[:-1]:
+        if (within / between).is_symlink():
+            raise _link(within / between)
 
 
 def _number(path: Path, flags: int) -> int:
