@@ -15,11 +15,11 @@ from rectom.story import Question, Story
 class Benchmark:
     """Stories with their questions.
 
-    `name` and `subset` are those of the command line (`hitom`, `400`). `note` are the assumptions
-    that methods are told which take a text as it is. `digest` is that of the file's bytes; in a permuted benchmark it is another, and `plain` is that of
-    the bytes. `warnings` are things a user should know about the data. `task` names the kind of text (see
-    `rectom.task`); where it is empty, no question is about a nested belief that RecToM could read, and other methods
-    answer. `scoring` is the official measure (see `rectom.results.scoring`).
+    `name` and `subset` are those of the command line (`hitom`, `400`). `note` are the assumptions that methods are
+    told which take a text as it is. `digest` is that of the file's bytes; in a permuted benchmark it is another, and
+    `plain` is that of the bytes. `warnings` are things a user should know about the data. `task` names the kind of
+    text (see `rectom.task`); where it is empty, no question is about a nested belief that RecToM could read, and
+    other methods answer. `scoring` is the official measure (see `rectom.results.scoring`).
     """
 
     name: str
