@@ -61,13 +61,42 @@ def test_the_tables_have_every_run_and_order_and_fit_80_columns(runs: Path) -> N
     lines = done.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert "A  cot  (baseline)  rules=hitom, readers=rules" in lines
-    assert "B  ours  rules=literal, readers=chain:model answer:rules" in lines
+    assert "B  ours  rules=literal, readers=chain:model answer:rules, window=5" in lines
     assert "toy/all: 12 questions about 6 stories" in lines
     cells = [line.split() for line in lines]
     assert ["all", "12", "A", "50.00", "25.4", "to", "74.6", "0", "1.00", "600"] in cells
     assert ["B", "58.33", "32.0", "to", "80.7", "1", "4.00", "1000"] in cells
     assert [line[:3] for line in cells if line[:2] == ["all", "B"]] == [["all", "B", "+8.33"]]
     assert "McNemar" in done.out
+
+
+def heads(runs: Path, *names: str) -> list[str]:
+    """The lines about the runs, by which they are told apart."""
+    return compare(runs, *names).out.splitlines()[: len(names)]
+
+
+def test_a_setting_that_only_some_runs_name_is_told_of_all_that_have_it(runs: Path) -> None:
+    told: dict[str, dict[str, object]] = {
+        "full": {},
+        "histories": {"state": "off"},
+        "by-model": {"update": "model", "draw": 3},
+        "usual": {"temperature": 0.0, "samples": 1, "window": None},
+    }
+    for name, more in told.items():
+        write_run(runs / name, [answer(number) for number in range(12)], settings={**SETTINGS, **more})
+    plain = {"benchmark": "toy/all", "data": "d" * 64, "method": "cot", "model": "m"}
+    write_run(runs / "thoughts", [answer(number) for number in range(12)], settings=plain)
+    assert heads(runs, "full", "histories") == ["A  full  (baseline)  state=on", "B  histories  state=off"]
+    assert heads(runs, "full", "by-model", "histories") == [
+        "A  full  (baseline)  update=rules, state=on",
+        "B  by-model  update=model, draw=3, state=on",
+        "C  histories  update=rules, state=off",
+    ]
+    assert heads(runs, "full", "usual") == ["A  full  (baseline)", "B  usual"]
+    assert heads(runs, "thoughts", "full") == [
+        "A  thoughts  (baseline)  method=cot, model=m",
+        "B  full  method=rectom, rules=hitom, readers=rules",
+    ]
 
 
 def test_five_runs_fit_80_columns_too(runs: Path) -> None:

@@ -42,6 +42,13 @@ def test_the_differences_are_in_points_and_bear_their_sign() -> None:
     assert difference_rows(compare([B, A]), NAMES)[-1][2] == "-30.00"
 
 
+def test_a_difference_that_is_rounded_to_nothing_has_no_minus() -> None:
+    one = replace(COMPARED.rows[-1].differences[0], accuracy=-0.00001, interval=(-0.0001, 0.2), eff=-0.001)
+    last = replace(COMPARED.rows[-1], differences=(one,))
+    (told,) = difference_rows(replace(COMPARED, rows=(last,)), NAMES)
+    assert (told[2], told[3], told[-1]) == ("+0.00", "+0.0 to +20.0", "+0.00")
+
+
 def test_a_difference_of_one_story_has_no_interval_and_no_further_tokens_no_eff() -> None:
     rows = difference_rows(compare([run("a", [1, 0, 1]), run("b", [1, 1, 1])]), NAMES)
     assert (rows[-1][3], rows[-1][-1]) == ("unknown", "-")

@@ -68,6 +68,15 @@ def test_it_tells_of_every_run_in_a_line(runs: Path) -> None:
     }
 
 
+def test_a_name_that_tells_the_method_and_its_options_is_not_told_again(runs: Path) -> None:
+    settings = {"benchmark": "toy/all", "data": "d" * 64, "method": "cot:conclude=on", "model": "m"}
+    name = "toy-all.cot-conclude=on.m.0a1b2c"
+    write_run(runs / name, [answer(0)], settings=settings)
+    line = shown(runs)[name]
+    assert "toy/all" not in line
+    assert "·" not in line
+
+
 def test_the_latest_come_first_unless_it_is_told_otherwise(runs: Path) -> None:
     assert list(shown(runs)) == ["killed-1", LONG, "good", "night", "partial-1", "bad"]
     assert list(shown(runs, "--sort", "name")) == ["bad", "good", LONG, "killed-1", "night", "partial-1"]

@@ -35,6 +35,7 @@ def test_figures_are_rounded_and_nothing_is_minus_nought() -> None:
         (thousands(6500, None), 6.6, "hitom tok", "6.6K", "-0.10K"),
         (eff(3.5, None), 3.8, "hitom eff", "3.8", "-0.30"),
         (accuracy([]), 97.75, "hitom all", "97.75", ""),
+        (percent(0.977499999, None), 97.75, "hitom all", "97.75", "+0.00"),
         (percent(0.98, None), None, "hitom all", "", ""),
     ],
 )

@@ -188,6 +188,12 @@ def test_latex_sets_the_row_for_all_apart() -> None:
     assert {line.count("&") for line in bodies} == {len(HEADER) - 1}
 
 
+def test_latex_of_rows_for_all_alone_has_one_rule_below_the_header() -> None:
+    lines = rows_latex(HEADER, [ROWS[-1], ROWS[-1]]).splitlines()
+    assert lines.count(r"\midrule") == 1
+    assert [line.startswith("all &") for line in lines[4:6]] == [True, True]
+
+
 def test_latex_escapes_what_means_something_to_it() -> None:
     text = rows_latex(HEADER, [("50 % of a_b & c", 1, 1, "1", "1")])
     assert r"50 \% of a\_b \& c & 1" in text

@@ -13,7 +13,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from flows.settings import Settings
 from rectom.errors import SettingsError
+from rectom.llm.request import Sampling
 from rectom.printable import printable, shown
 from rectom.results.comparison import Comparison, compare
 from rectom.results.comparison_tables import (
@@ -121,10 +123,21 @@ def _names(compared: Comparison) -> list[str]:
 
 
 def _peculiar(run: Finished, runs: Sequence[Finished]) -> str:
-    """The settings of a run that all runs have, and in which they differ."""
-    common = [name for name in run.settings if all(name in one.settings for one in runs) and name != "data"]
-    differing = [name for name in common if any(one.settings[name] != run.settings[name] for one in runs)]
-    return ", ".join(f"{name}={_value(run.settings[name])}" for name in differing)
+    """The settings in which the runs differ, as far as this run has them."""
+    names = dict.fromkeys(name for one in runs for name in one.settings if name != "data")
+    differing = [name for name in names if any(_setting(one, name) != _setting(run, name) for one in runs)]
+    return ", ".join(f"{name}={_value(_setting(run, name))}" for name in differing if _has(run, name, runs))
+
+
+def _setting(run: Finished, name: str) -> object:
+    """A setting of a run: one that it does not name is the usual one."""
+    return run.settings[name] if name in run.settings else getattr(Settings(), name, getattr(Sampling(), name, None))
+
+
+def _has(run: Finished, name: str, runs: Sequence[Finished]) -> bool:
+    """Whether a run has a setting: it names it, or leaves to be understood what another run of its method names."""
+    alike = (one for one in runs if one.settings.get("method") == run.settings.get("method"))
+    return name in run.settings or (bool(_setting(run, name)) and any(name in one.settings for one in alike))
 
 
 def _value(setting: object) -> object:

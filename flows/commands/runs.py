@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -135,7 +136,9 @@ def _more(one: Listed) -> str:
         cells = ", ".join(f"{count} {state}" for state, count in one.cells.items())
         return f"sweep: {cells or 'no cells'}"
     failed = [f"{one.failed} failed"] if one.failed else []
-    is_named = one.name.startswith(f"{one.benchmark.replace('/', '-')}.{one.method}")
+    # As a run is named that is given no name: see `Settings.run_name`.
+    method = re.sub(r"[^\w.=-]+", "-", one.method)
+    is_named = one.name.startswith(f"{one.benchmark.replace('/', '-')}.{method}")
     named = [] if is_named else [one.benchmark, one.method, one.model]
     return printed(" · ".join(filter(None, [*named, one.setting, *failed])))
 

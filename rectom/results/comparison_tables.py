@@ -46,13 +46,13 @@ def difference_rows(comparison: Comparison, names: Sequence[str]) -> Rows:
         (
             row.order,
             name,
-            f"{100 * one.accuracy:+.2f}",
-            "unknown" if one.interval is None else _percent(one.interval, "+.1f"),
+            f"{100 * one.accuracy:+z.2f}",
+            "unknown" if one.interval is None else _percent(one.interval, "+z.1f"),
             one.b,
             one.c,
             p_text(one.p),
             p_text(one.holm),
-            "-" if one.eff is None else f"{one.eff:+.2f}",
+            "-" if one.eff is None else f"{one.eff:+z.2f}",
         )
         for row in comparison.rows
         for name, one in zip(names[1:], row.differences, strict=True)

@@ -90,7 +90,7 @@ def beside(value: Value, number: float | None, key: str) -> Value:
     apart = ""
     if value.number is not None:
         less = value.number - theirs.number
-        apart = f"{less / 1000:+.2f}K" if key.endswith(" tok") else f"{less:+.2f}"
+        apart = f"{less / 1000:+z.2f}K" if key.endswith(" tok") else f"{less:+z.2f}"
     return replace(value, paper=theirs.text, paper_number=theirs.number, apart=apart)
 
 

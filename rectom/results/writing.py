@@ -109,8 +109,9 @@ def latex(sheet: Sheet) -> str:
 def rows_latex(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Plain rows as a `tabular` for booktabs; those for all, at the end, are set apart."""
     lines = list(map(_escaped_line, rows))
-    if rows and rows[-1][0] == "all":
-        lines.insert([row[0] for row in rows].index("all"), r"\midrule")
+    others = sum(row[0] != "all" for row in rows)
+    if 0 < others < len(rows):
+        lines.insert(others, r"\midrule")
     return _booktabs("tabular", "l" + "r" * (len(header) - 1), [_escaped_line(header)], lines)
 
 
