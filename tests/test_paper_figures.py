@@ -28,7 +28,7 @@ def test_the_figures_of_a_report_are_drawn_with_their_titles(runs: Path) -> None
     assert {name: figure.title for name, figure in found.items()} == {
         "orders-hitom-400-gpt-5.4": "hitom/400, gpt-5.4: accuracy by order",
         "tokens-hitom-400": "hitom/400: accuracy against tokens a question",
-        "faults-hitom-400": "hitom/400: where wrong answers went wrong",
+        "faults-hitom-400": "hitom/400: where wrong answers of RecToM went wrong",
         "times": "calls and their latency over time",
     }
     for name, figure in found.items():
@@ -56,6 +56,26 @@ def test_wrong_answers_of_which_nothing_is_told_are_drawn_too(tmp_path: Path) ->
     found = {figure.name: figure for figure in drawn(grid.read(["ours"], tmp_path))}
     faults = found["faults-hitom-400"].files["faults-hitom-400.svg"].decode()
     assert all(words in faults for words in ("revision", "1 (25 %)", UNTOLD, "3 (75 %)"))
+
+
+def test_the_runs_whose_wrong_answers_are_drawn_together_are_named_and_those_without_steps_left_out(runs: Path) -> None:
+    write(runs, "untold", "1" * 7 + "0" * 3, window=5)
+    write(runs, "right", "1" * 10, window=9)
+    write(runs, "other", "1" * 9 + "0", model="mine")
+    found = {figure.name: figure for figure in drawn(grid.read(["ours", "cot", "untold", "right", "other"], runs))}
+    figure = found["faults-hitom-400"]
+    assert figure.title == "hitom/400: where wrong answers of RecToM, RecToM, window 5 with gpt-5.4, mine went wrong"
+    faults = figure.files["faults-hitom-400.svg"].decode()
+    assert all(words in faults for words in ("4 (50 %)", UNTOLD))
+    assert "taken together" in figure.note
+    assert f"`{UNTOLD}`: no rule reads the text" in figure.note
+
+
+def test_the_axis_of_tokens_and_the_frontier_are_explained(runs: Path) -> None:
+    found = {figure.name: figure for figure in drawn(grid.read(["ours", "cot"], runs))}
+    figure = found["tokens-hitom-400"]
+    assert "tokens a question, alone" in figure.files["tokens-hitom-400.svg"].decode()
+    assert "The frontier joins" in figure.note
 
 
 def test_what_is_not_known_is_not_drawn(tmp_path: Path) -> None:

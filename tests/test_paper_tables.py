@@ -238,6 +238,22 @@ def test_the_papers_numbers_stand_beside_ours_and_its_other_methods_below(runs: 
     assert beliefs == ["99.50", "99.50", "99.50", "", "", ""]
 
 
+def test_what_is_to_be_known_of_the_papers_numbers_is_said_where_they_are_shown(tmp_path: Path) -> None:
+    write(tmp_path, "a", "11111", benchmark="hitom/length-1")
+    write(tmp_path, "b", "11111", benchmark="hitom/length-1", model="llama")
+    write(tmp_path, "c", grouped(["forward_belief_true"] * 3, "111"), benchmark="bigtom/400")
+    notes = sheets(read(["a", "b", "c"], tmp_path), beside_paper=True)["table1"].notes
+    assert "The paper has no numbers for llama." in notes
+    assert any(note.startswith("The paper's numbers are over hitom/400, ours over hitom/length-1") for note in notes)
+    assert any("is not known" in note and "393 (98.25 %)" in note for note in notes)
+    found = sheets(read(["a", "b", "c"], tmp_path), beside_paper=True)["table2"]
+    assert not any("393" in note or "no numbers" in note for note in found.notes)
+    alone = sheets(read(["b"], tmp_path), beside_paper=True)["table1"].notes
+    assert "The paper has no numbers for llama." in alone
+    assert not any("The paper's numbers" in note or "393" in note for note in alone)
+    assert not any("paper" in note for note in sheets(read(["a", "b"], tmp_path))["table1"].notes)
+
+
 def test_without_being_asked_the_paper_is_silent(runs: Path) -> None:
     for sheet in sheets(read(ALL, runs)).values():
         assert not any(value.paper or one.paper for one in sheet.rows for value in one.values)

@@ -16,11 +16,11 @@ from rectom.benchmarks.hitom import Row
 from rectom.codec import events_to_json, history_to_json, perspective_to_json, states_from_json
 from rectom.errors import DataError
 from rectom.events import Event
-from rectom.facts import printed, value_of
+from rectom.facts import Fact, printed, value_of
 from rectom.history import History
 from rectom.perspective import build_global
 from rectom.reader.rules import RuleReader
-from rectom.results.drawing import Column, Drawing, Mark
+from rectom.results.drawing import Column, Drawing, Mark, _short
 from rectom.results.outcome import Trace
 from rectom.results.show import table
 from rectom.story import Story
@@ -185,6 +185,13 @@ def test_presence_is_told_by_number_in_a_cell_and_by_name_in_the_final_state() -
     assert world.cells[0].changes == ("+3 @hall",)
     assert world.cells[2].changes == ("-Anne @hall",)
     assert world.final == ("green_treasure_chest", "Anne, Bob, Cy @waiting_room")
+
+
+def test_numbers_in_facts_are_sorted_as_numbers() -> None:
+    facts = [Fact("heard", ("Ann", str(number))) for number in (12, 4, 101)]
+    assert _short(facts, None) == ["heard(Ann,4)", "heard(Ann,12)", "heard(Ann,101)"]
+    said = [Fact("said", (who, line)) for who, line in (("Ann", "12"), ("Ann", "4"), ("Bob", "5"))]
+    assert _short(said, None) == ["line 4", "line 5", "line 12"]
 
 
 def test_events_are_drawn_in_the_notation_of_the_paper() -> None:

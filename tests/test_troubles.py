@@ -59,6 +59,22 @@ def test_counts_lead_to_the_cases_on_the_page_of_the_run(tmp_path: Path) -> None
     assert elsewhere.rows[0].values[2].link.startswith("../../a%2Bb/report.html#")
 
 
+def test_every_run_with_steps_has_its_rows_and_no_other(tmp_path: Path) -> None:
+    write(tmp_path, "talks", "11001", benchmark="fantom/324")
+    write(tmp_path, "cot", "10001", method="cot")
+    sheet = faults_sheet(read(["talks", "cot"], tmp_path), tmp_path)
+    assert texts(sheet) == [("talks", "not told", "0", "0", "1", "1", "0", "2")]
+    assert sheet
+    assert any(note.startswith("`not told`: no rule reads the text") for note in sheet.notes)
+
+
+def test_the_name_of_a_run_is_a_head_that_leads_to_its_page(tmp_path: Path) -> None:
+    sheet = runs_sheet(grid(tmp_path), tmp_path / "night")
+    assert sheet.corner[-1] == "Run"
+    assert [row.heads[-1] for row in sheet.rows] == ["a+b", "cot", "failed: no server"]
+    assert [row.link for row in sheet.rows] == ["../a%2Bb/report.html", "../cot/report.html", ""]
+
+
 def test_where_nothing_went_wrong_there_is_no_table(tmp_path: Path) -> None:
     write(tmp_path, "a", "11111")
     fine = read(["a"], tmp_path)

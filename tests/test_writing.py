@@ -124,6 +124,11 @@ def test_markdown_shows_marks_intervals_and_the_papers_figures() -> None:
     assert lines[-1] == "†: a note on 5 %."
 
 
+def test_the_last_head_of_a_row_leads_where_the_row_does() -> None:
+    sheet = Sheet("t", "T", ("a", "b"), (Column("c"),), (Row(("x", "y_z"), (Value("1"),), link="../y/report.html"),))
+    assert r"| x | [y\_z](../y/report.html) | 1 |" in markdown(sheet)
+
+
 def test_nothing_of_a_name_is_markup_in_markdown() -> None:
     text = markdown(SHEET)
     assert "<i>" not in text

@@ -183,7 +183,7 @@ ADAPTER: Final = Adapter(
     title="Hi-ToM: nested beliefs of orders 0 to 4 about where a thing is (Wu et al. 2023)",
     load=_load,
     subsets={
-        "400": "CoTP, one and two chapters: the 400 questions of the paper",
+        "400": "CoTP, one and two chapters: 400 questions, as many as the paper has",
         "cotp": "CoTP, all 600",
         "vp": "VP, all 600 (138 of the labels contradict CoTP's)",
         "length-1": "CoTP, one chapter: 200",

@@ -7,6 +7,7 @@ the history so far.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -218,12 +219,18 @@ def _apart(facts: Iterable[Fact]) -> tuple[dict[str, list[str]], list[Fact]]:
     """The names in each room, and the facts that do not say who is where; both sorted."""
     rooms: dict[str, list[str]] = {}
     other = []
-    for fact in sorted(facts, key=str):
+    for fact in sorted(facts, key=_by_number):
         if fact.slot and fact.predicate == "in_room":
             rooms.setdefault(str(fact.args[1]), []).append(str(fact.args[0]))
         else:
             other.append(fact)
     return rooms, other
+
+
+def _by_number(fact: Fact) -> list[tuple[int, str]]:
+    """What sorts facts by their text, with the numbers in it as numbers; what was said by its line, whoever spoke."""
+    text = f"said({fact.args[1]})" if fact.predicate == "said" else str(fact)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", text)]
 
 
 def _notation(event: Event) -> tuple[str, ...]:

@@ -22,6 +22,14 @@ FAULTS: Final = (
 #: Wrong answers of which nothing tells where they went wrong.
 UNTOLD: Final = "not told"
 
+#: What that means, for whoever reads it.
+UNTOLD_MEANS: Final = f"`{UNTOLD}`: no rule reads the text, and no check found anything, so that the step is not known."
+
+
+def has_steps(method: str) -> bool:
+    """Whether a method has the steps that can be at fault, as RecToM has and the others have not."""
+    return method.startswith("rectom")
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

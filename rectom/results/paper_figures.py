@@ -8,23 +8,32 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from rectom.results.comparison import Figures
-from rectom.results.fault import FAULTS, UNTOLD
+from rectom.results.fault import FAULTS, UNTOLD, UNTOLD_MEANS, has_steps
 from rectom.results.figures import Ask, Faults, Line, Picture, Point, by_order, by_step, by_tokens, files, over_time
 from rectom.results.finished import Answered
 from rectom.results.folder import TIMES
 from rectom.results.grid import Filled, Grid
 from rectom.results.wording import line_name
 
+#: What explains a figure, by the kind that its name begins with.
+_NOTES: Final = {
+    "tokens": "Alone: as if questions shared nothing. The frontier joins the methods that are better than every one that "
+    "takes fewer tokens.",
+    "faults": f"The wrong answers of these runs, taken together. {UNTOLD_MEANS}",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure that is drawn: its name, its title, and the bytes of its files by their names."""
+    """A figure that is drawn: its name, its title, the bytes of its files by their names, and what explains it."""
 
     name: str
     title: str
     files: dict[str, bytes]
+    note: str = ""
 
     def address(self, ending: str) -> str:
         """The SVG of that ending (`.svg`, `.dark.svg`) as an address that a page can hold."""
@@ -34,7 +43,7 @@ class Drawn:
 def drawn(grid: Grid) -> Iterator[Drawn]:
     """All figures of a report."""
     for name, title, picture in _pictures(grid):
-        yield Drawn(name, title, dict(files(picture, name)))
+        yield Drawn(name, title, dict(files(picture, name)), _NOTES.get(name.partition("-")[0], ""))
 
 
 def _pictures(grid: Grid) -> Iterator[tuple[str, str, Picture]]:
@@ -50,7 +59,7 @@ def _pictures(grid: Grid) -> Iterator[tuple[str, str, Picture]]:
             title = f"{benchmark}: accuracy against tokens a question"
             yield f"tokens-{mark}", title, by_tokens(points, title, among, grid.models)
         if faults := _faults(grid.of(benchmark)):
-            title = f"{benchmark}: where wrong answers went wrong"
+            title = f"{benchmark}: where wrong answers of {_names(grid.of(benchmark))} went wrong"
             yield f"faults-{mark}", title, by_step(faults, title)
     if asks := [ask for cell in grid.cells.values() for _, folder in cell.finished for ask in _asks(folder)]:
         title = "calls and their latency over time"
@@ -84,9 +93,26 @@ def _points(cells: Sequence[Filled]) -> list[Point]:
     ]
 
 
+def _names(cells: Sequence[Filled]) -> str:
+    """The methods of the cells with wrong answers whose steps can be told, and where there are several the models."""
+    told = [cell.labels for cell in cells if _is_told(cell) and _is_wrong(cell)]
+    models = dict.fromkeys(labels.model for labels in told)
+    names = ", ".join(dict.fromkeys(line_name(labels.line) for labels in told))
+    return f"{names} with {', '.join(models)}" if len(models) > 1 else names
+
+
+def _is_told(cell: Filled) -> bool:
+    methods = (str(run.settings.get("method")) for run, _ in cell.finished)
+    return any(map(has_steps, methods)) or any(question.faults for question in cell.questions)
+
+
+def _is_wrong(cell: Filled) -> bool:
+    return any(question.faults or question.untold for question in cell.questions)
+
+
 def _faults(cells: Sequence[Filled]) -> Faults | None:
-    """The steps at fault of all cells in which such a step is known."""
-    told = [question for cell in cells if any(q.faults for q in cell.questions) for question in cell.questions]
+    """The steps at fault of all cells that have such steps."""
+    told = [question for cell in cells if _is_told(cell) for question in cell.questions]
     groups = _by_order([question for question in told if question.faults or question.untold])
     steps = [step for step in (*FAULTS, UNTOLD) if any(question.wrong_at(step) for question in told)]
     counts = [[sum(one.wrong_at(step) for one in some) for some in groups.values()] for step in steps]

@@ -16,6 +16,7 @@ from rectom.results.sheet import Column, Row, Sheet, Value, ranked
 from rectom.results.values import accuracy, beside, eff, official, official_of, percent, printed, thousands
 from rectom.results.wording import (
     counts,
+    labels_of_paper,
     line_name,
     missing,
     narrowed,
@@ -162,7 +163,7 @@ class Tables:
             )
         ]
         if any(question.tokens for benchmark in benchmarks for question in self._questions(benchmark)):
-            title = f"Table 3{number}: tokens a question, and points of accuracy for each 1,000 more"
+            title = f"Table 3{number}: tokens a question, alone, and points of accuracy for each 1,000 more"
             yield from self._of_methods(name, title, figures)
 
     def _ablations(self, name: str, number: str, benchmarks: Sequence[str]) -> Iterator[Sheet]:
@@ -191,7 +192,7 @@ class Tables:
         if any(cell.questions for cell in cells):
             rows = [row for model in self.grid.models for row in self._block(name, model, cells, figures)]
             columns = tuple(figure.column for figure in figures)
-            notes = tuple(self._notes(cells, rows))
+            notes = tuple(self._notes(cells, rows, figures))
             yield Sheet(name, title, ("Model", "Method"), columns, tuple(rows), notes)
 
     def _block(self, name: str, model: str, cells: Sequence[Filled], figures: Sequence[Figure]) -> list[Row]:
@@ -259,7 +260,22 @@ class Tables:
     def _significant(self) -> set[Labels]:
         return {test.cell.labels for test in self.trials if test.is_significant}
 
-    def _notes(self, cells: Sequence[Filled], rows: Iterable[Row]) -> Iterator[str]:
+    def _paper_notes(self, cells: Sequence[Filled], rows: Sequence[Row], figures: Sequence[Figure]) -> Iterator[str]:
+        """How ours are beside the paper's numbers, of the benchmarks and models for which there are any."""
+        beside = {
+            (row.heads[0], figure.benchmark)
+            for row in rows
+            for figure, value in zip(figures, row.values, strict=True)
+            if value.paper or (row.paper and value.number is not None)
+        }
+        shown = [cell for cell in cells if (cell.labels.model, cell.labels.benchmark) in beside]
+        yield from not_of_paper(shown)
+        yield from labels_of_paper(shown)
+        unknown = [model for model in dict.fromkeys(row.heads[0] for row in rows) if not self._in_paper(model)]
+        if unknown:
+            yield f"The paper has no numbers for {', '.join(unknown)}."
+
+    def _notes(self, cells: Sequence[Filled], rows: Sequence[Row], figures: Sequence[Figure]) -> Iterator[str]:
         yield f"{counts(cells)}."
         if any(value.significant for row in rows for value in row.values):
             marked = {cell.labels for cell in cells} & self._significant
@@ -269,7 +285,7 @@ class Tables:
             yield f"†: differs from {' or '.join(names)} on the same questions (McNemar's p < 0.05, after Holm)."
         yield from narrowed(cells)
         yield from other_questions(cells)
-        yield from not_of_paper(cells) if self.beside_paper else ()
+        yield from self._paper_notes(cells, rows, figures) if self.beside_paper else ()
         yield from missing(cells)
 
 

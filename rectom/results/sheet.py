@@ -55,11 +55,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The heads of a row, the outermost first, and its cells; `paper` says that it is the paper's and not ours."""
+    """The heads of a row, the outermost first, and its cells; `paper` says that it is the paper's and not ours.
+
+    `link` is an address that the last head leads to, relative to the report.
+    """
 
     heads: tuple[str, ...]
     values: tuple[Value, ...]
     paper: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)

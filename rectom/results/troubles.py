@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from rectom.results.fault import FAULTS, UNTOLD
+from rectom.results.fault import FAULTS, UNTOLD, UNTOLD_MEANS, has_steps
 from rectom.results.finished import Answered, Finished
-from rectom.results.grid import Filled, Grid
+from rectom.results.grid import Filled, Grid, Tried
 from rectom.results.sheet import Column, Row, Sheet, Value
 from rectom.results.values import accuracy, count, duration, many
 from rectom.results.wording import line_name
@@ -22,17 +22,21 @@ _RUNS_NOTES = (
     "flight a run takes less.",
 )
 
+_FAULTS_NOTES = (
+    "The first step of the model's that differs from the rule reader's, that failed, or that violates a check; "
+    "`label` where the rules give the same answer.",
+    UNTOLD_MEANS,
+    "Methods without these steps are not in the table, nor are runs without a wrong answer.",
+)
+
 
 def runs_sheet(grid: Grid, out: Path) -> Sheet:
     """Every run with its cell; `out` is the folder of the report, from which the links lead to the runs' pages."""
-    named = ("Run", "Questions", "Accuracy", "Failed answers", "Calls", "Tokens", "Alone", "Time")
+    named = ("Questions", "Accuracy", "Failed answers", "Calls", "Tokens", "Alone", "Time")
     rows = [
-        Row((cell.labels.benchmark, cell.labels.model, line_name(cell.labels.line)), values)
-        for name in grid.benchmarks
-        for cell in grid.of(name)
-        for values in _run_values(cell, out)
+        _run_row(cell, one, out) for name in grid.benchmarks for cell in grid.of(name) for one in cell.tried
     ]
-    heads = ("Benchmark", "Model", "Method")
+    heads = ("Benchmark", "Model", "Method", "Run")
     return Sheet("runs", "The runs", heads, tuple(map(Column, named)), tuple(rows), _RUNS_NOTES)
 
 
@@ -49,20 +53,18 @@ def failures_sheet(grid: Grid) -> Sheet | None:
 
 
 def faults_sheet(grid: Grid, out: Path) -> Sheet | None:
-    """Where wrong answers went wrong, step x order, for each run that tells it; the counts lead to the cases."""
-    told = [(run, folder) for run, folder in _runs(grid) if any(one.faults for one in run.questions)]
+    """Where wrong answers went wrong, step x order, for each run with steps; the counts lead to the cases."""
+    told = [(run, folder) for run, folder in _runs(grid) if _is_told(run)]
     orders = sorted(
         {one.order for run, _ in told for one in run.questions}, key=lambda order: -1 if order is None else order
     )
     columns = (*(Column("-" if order is None else f"Order {order}") for order in orders), Column("All"))
     rows = tuple(row for run, folder in told for row in _fault_rows(run, _page(folder, out), orders))
-    note = (
-        "The first step of the model's that differs from the rule reader's, that failed, or that violates a check; "
-        "`label` where the rules give the same answer."
-    )
-    return (
-        Sheet("faults", "Wrong answers by the step at fault", ("Run", "Step"), columns, rows, (note,)) if rows else None
-    )
+    return Sheet("faults", "Wrong answers by the step at fault", ("Run", "Step"), columns, rows, _FAULTS_NOTES) if rows else None
+
+
+def _is_told(run: Finished) -> bool:
+    return has_steps(str(run.settings.get("method"))) or any(one.faults for one in run.questions)
 
 
 def _fault_rows(run: Finished, page: str, orders: Sequence[int | None]) -> Iterator[Row]:
@@ -85,22 +87,21 @@ def _linked(cases: int, page: str, chosen: dict[str, str]) -> Value:
     return replace(count(cases), link=f"{page}#{urlencode(chosen, quote_via=quote)}" if cases else "")
 
 
-def _run_values(cell: Filled, out: Path) -> Iterator[tuple[Value, ...]]:
-    for one in cell.tried:
-        if one.run is None:
-            yield Value(one.why), *[Value()] * 7
-            continue
-        alone, paid = sum(question.tokens * question.tries for question in one.run.questions), one.run.paid
-        yield (
-            Value(one.run.name, link=_page(one.folder, out)),
-            count(len(one.run.questions)),
-            accuracy(one.run.questions),
-            count(sum(question.failed for question in one.run.questions)),
-            many(paid.calls),
-            many(paid.tokens),
-            many(alone),
-            duration(paid.latency_s),
-        )
+def _run_row(cell: Filled, one: Tried, out: Path) -> Row:
+    heads = (cell.labels.benchmark, cell.labels.model, line_name(cell.labels.line))
+    if one.run is None:
+        return Row((*heads, one.why), (Value(),) * 7)
+    alone, paid = sum(question.tokens * question.tries for question in one.run.questions), one.run.paid
+    values = (
+        count(len(one.run.questions)),
+        accuracy(one.run.questions),
+        count(sum(question.failed for question in one.run.questions)),
+        many(paid.calls),
+        many(paid.tokens),
+        many(alone),
+        duration(paid.latency_s),
+    )
+    return Row((*heads, one.run.name), values, link=_page(one.folder, out))
 
 
 def _runs(grid: Grid) -> Iterator[tuple[Finished, Path]]:

@@ -52,7 +52,7 @@ _LATEX: Final = {
 def markdown(sheet: Sheet) -> str:
     """The table with its title over it and its notes below, as GitHub shows it; `<ins>` underlines."""
     header = [*sheet.corner, *(_joined(column.group, column.name) for column in sheet.columns)]
-    rows = ([*map(_escaped, heads), *map(_markdown, row.values)] for row, heads, _ in sheet.shown())
+    rows = ([*_markdown_heads(row, heads), *map(_markdown, row.values)] for row, heads, _ in sheet.shown())
     lines = grid(list(map(_escaped, header)), rows, len(sheet.corner))
     notes = [f"\n{_escaped(note)}" for note in sheet.notes]
     return "\n".join([f"**{_escaped(sheet.title)}**", "", *lines, *notes, ""])
@@ -68,6 +68,11 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -
     """The lines of a GitHub table whose cells are markdown; the first `texts` columns are text, the others numbers."""
     rule = ["---"] * texts + ["---:"] * (len(header) - texts)
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]
+
+
+def _markdown_heads(row: Row, heads: Sequence[str]) -> list[str]:
+    *before, last = map(_escaped, heads)
+    return [*before, f"[{last}]({row.link})" if row.link else last]
 
 
 def _markdown(value: Value) -> str:

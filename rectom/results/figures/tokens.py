@@ -124,7 +124,7 @@ def _ground(axes: Axes, points: Sequence[Point], scale: _Scale, theme: Theme) ->
     axes.set_xlim(10**scale.left, 10**scale.right)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(list(ticks), list(ticks.values()))
-    axes.set_xlabel("tokens a question")
+    axes.set_xlabel("tokens a question, alone")
     lows, highs = zip(*(point.interval for point in points), strict=True)
     axes.set_ylim(max(0, 10 * floor(10 * min(lows) - 0.2)), min(100, 10 * ceil(10 * max(highs) + 0.2)))
     axes.set_ylabel(ACCURACY)
