@@ -1,8 +1,8 @@
 """Line 9 of Algorithm 1: what each character of a chain is in a position to observe.
 
 Asked once a story and character, of the world. In stories of rooms the presence facts are the same in every
-perspective, since everyone learns of entries and exits; elsewhere they need not be, and a perspective's own then tell where
-somebody is. Of the events a nested character learns those that everyone before him learns, too.
+perspective, since everyone learns of entries and exits; elsewhere they need not be, and a perspective's own then tell
+where somebody is. Of the events a nested character learns those that everyone before him learns, too.
 In the ablation w/o-state this does not hold, so that nothing is asked here (see `tasks.histories`).
 """
 

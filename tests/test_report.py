@@ -397,7 +397,27 @@ def test_steps_at_fault_are_counted_and_can_be_chosen() -> None:
         [["wrong", None, "state observability"]],
         [["wrong", None, "not told"]],
     ]
-    assert "Step at fault" not in Page(drawn([told("Where is the ball really?")])).shown
+    assert "`not told`: no rule reads the text" in parsed.shown
+    alone = Page(drawn([told("Where is the ball really?")]))
+    assert "Step at fault" not in alone.shown
+    # Where a run tells it of no answer, as that of a method without steps, nothing is said of any.
+    assert [row[3] for row in alone.index["parts"][0]["rows"]] == [[["wrong", None, ""]]]
+
+
+def test_the_methods_of_several_runs_can_be_chosen_with_how_many_questions_they_have(many: list[Trace]) -> None:
+    runs = [run_of(many[:3]), run_of(many[:3], method="cot"), run_of(many[2:4], method="cot")]
+    text = pages(runs)["report.html"].decode()
+    assert '<option value="cot">cot (4)</option>' in text
+
+
+def test_how_long_the_command_and_the_replies_took_are_told_apart() -> None:
+    call = {**CALL, "key": "a" * 64, "latency_s": 3600.0}
+    traces = [dataclasses.replace(trace, calls=[call, {**call, "key": "b" * 64}]) for trace in synthetic()]
+    assert (
+        "The last command of the run took 3.1 s; the replies, one after the other, 2:00:00."
+        in Page(drawn(traces)).shown
+    )
+    assert "took 3.1 s. " in Page(drawn([told("Where is the ball really?")])).shown
 
 
 # Large runs.

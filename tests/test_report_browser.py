@@ -419,3 +419,29 @@ def test_the_page_of_a_method_without_perspectives_shows_its_call(browser: Brows
     assert "Step by step" in browser.text(".call")
     heads = [head.text for head in browser.all("#detail h3")]
     assert heads == ["Model calls", "Story"]
+
+
+def test_a_failed_answer_is_listed_with_its_step_and_sentences_have_lines_of_their_own(
+    browser: Browser, tmp_path: Path
+) -> None:
+    whole = told("Where is the ball really?")
+    options = ["Noor believes it is oat milk.", "Noor believes it is almond milk."]
+    made: dict[str, Any] = {"gold": options[0], "choices": options}
+    fine = Trace("1", "s", whole.question, lines=whole.lines, predicted=options[1], **made)
+    none = Trace("2", "s", whole.question, lines=whole.lines, failure={"step": "answer", "why": "no option"}, **made)
+    browser.open(written(tmp_path, [run_of([fine, none], method="cot")]))
+    listed = [small.text for small in browser.all("#list small")]
+    assert listed == ["1 · order 1", "2 · order 1 · failed at answer"]
+    assert f"Wrong: “{options[1]}”; the label is “{options[0]}”" in browser.text(".verdict")
+    first, second = browser.all(".options li")
+    assert second.location["y"] >= first.location["y"] + first.size["height"]
+
+
+def test_what_is_dimmed_can_be_read(browser: Browser, single: Path, wrong: str) -> None:
+    """Nothing is told from the rest by opacity, which leaves too little contrast."""
+    browser.open(single, f"q={wrong}")
+    nodes = "[...document.querySelectorAll('.cell *, .options *')]"
+    script = f"return {nodes}.every((node) => getComputedStyle(node).opacity === '1')"
+    assert browser.driver.execute_script(script)
+    borders = "return getComputedStyle(document.querySelector('.cell.inherited .chip')).borderTopStyle"
+    assert browser.driver.execute_script(borders) == "dashed"

@@ -91,10 +91,10 @@ def stopped(trace: Trace, step: str, *kept: str) -> Trace:
     return dataclasses.replace(trace, failure={"step": step, "why": "no [entry] for line 3"}, **lost)
 
 
-def screen(trace: Trace, width: int = 100) -> str:
+def screen(trace: Trace, width: int = 100, method: str = "rectom") -> str:
     console = Console(width=width, color_system=None, record=True, file=None, quiet=False)
     with console.capture() as shown:
-        console.print(table(trace.to_json()))
+        console.print(table(trace.to_json(), method))
     return shown.get()
 
 
@@ -294,6 +294,26 @@ def test_order_0_has_the_world_alone() -> None:
     assert "thinks" not in shown
     assert "green_treasure_chest, wrong: the label is red_box" in shown
     assert "No model was asked." in shown
+
+
+def test_a_method_without_perspectives_is_not_shown_to_lack_them() -> None:
+    plain = stopped(told("Where is the ball really?"), "answer")
+    trace = dataclasses.replace(plain, failure=None, predicted="red_box")
+    text = screen(trace, method="cot")
+    assert not any(word in text for word in ("Chain", "Reduced", "observed", "inherited"))
+    assert "red_box, right" in text
+    assert "Chain" in screen(trace)
+
+
+def test_options_that_are_sentences_have_a_line_each_and_are_quoted_in_the_verdict() -> None:
+    options = ["Noor believes it is oat milk.", "Noor believes it is almond milk."]
+    trace = dataclasses.replace(
+        told("Where is the ball really?"), choices=options, predicted=options[0], gold=options[1]
+    )
+    shown = screen(trace)
+    assert any(line.strip().split(maxsplit=1) == ["Choices", options[0]] for line in shown.splitlines())
+    assert any(line.strip() == options[1] for line in shown.splitlines())
+    assert f"“{options[0]}”, wrong: the label is “{options[1]}”" in " ".join(shown.split())
 
 
 def test_order_1_can_be_read_without_colour() -> None:

@@ -21,4 +21,6 @@ def command(run: str, question: str, runs: Path) -> None:
     from rectom.results import show
 
     folder = Path(run) if (Path(run) / "manifest.json").exists() else runs / run
-    Console().print(show.table(RunFolder(folder).trace(question)))
+    run_folder = RunFolder(folder)
+    trace, told = run_folder.trace(question), run_folder.manifest().get("settings") or {}
+    Console().print(show.table(trace, str(told.get("method", "rectom"))))

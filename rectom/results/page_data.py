@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import orjson
 
-from rectom.results.attribution import at_fault
 from rectom.results.drawing import Column, Drawing
 from rectom.results.outcome import Outcome, Trace
 from rectom.results.paged import Asked, Paged
@@ -56,19 +55,26 @@ def _fitting(runs: Sequence[Paged], questions: Sequence[Asked], largest: int) ->
     return [*_fitting(runs, questions[:half], largest), *_fitting(runs, questions[half:], largest)]
 
 
-def index_of(parts: Sequence[Sequence[Asked]], files: Sequence[str], here: int) -> dict[str, Any]:
+def index_of(
+    runs: Sequence[Paged], parts: Sequence[Sequence[Asked]], files: Sequence[str], here: int
+) -> dict[str, Any]:
     """`{"here", "parts": [{"file", "rows"}]}`: of every question of every part what the filters look at.
 
     A row is `[id, order, group, answers]`, an answer `[kind, step that failed, step at fault]`, null where a run has
-    none.
+    none. What is not known, or not the case, is empty or null.
     """
-    told = [{"file": file, "rows": [_row(asked) for asked in part]} for file, part in zip(files, parts, strict=True)]
+    told = [
+        {"file": file, "rows": [_row(asked, runs) for asked in part]} for file, part in zip(files, parts, strict=True)
+    ]
     return {"here": here, "parts": told}
 
 
-def _row(asked: Asked) -> list[Any]:
+def _row(asked: Asked, runs: Sequence[Paged]) -> list[Any]:
     outcome, _ = asked.first
-    answers = [answer and [kind_of(answer[0]), answer[0].failed_step, at_fault(answer[0])] for answer in asked.answers]
+    answers = [
+        answer and [kind_of(answer[0]), answer[0].failed_step, run.fault_of(answer[0])]
+        for answer, run in zip(asked.answers, runs, strict=True)
+    ]
     return [asked.id, outcome.order, outcome.group, answers]
 
 

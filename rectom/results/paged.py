@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from rectom.benchmarks.rows import json_lines
 from rectom.errors import DataError
+from rectom.results.attribution import at_fault
 from rectom.results.folder import RunFolder
 from rectom.results.manifest import MEND, manifest, mending
 from rectom.results.outcome import Outcome, Trace, digest_of_asked
@@ -39,6 +41,14 @@ class Paged:
         """How often every question was answered."""
         samples = self.settings.get("samples")
         return samples if isinstance(samples, int) and samples > 0 else 1
+
+    @cached_property
+    def _tells_faults(self) -> bool:
+        return any(outcome.fault for outcome in self.outcomes)
+
+    def fault_of(self, outcome: Outcome) -> str:
+        """The step at which an answer of this run went wrong; empty where the run tells it of none."""
+        return at_fault(outcome) if self._tells_faults else ""
 
     @classmethod
     def read(cls, folder: Path) -> Paged:

@@ -20,8 +20,8 @@ from rectom.results.wording import line_name
 
 #: What explains a figure, by the kind that its name begins with.
 _NOTES: Final = {
-    "tokens": "Alone: as if questions shared nothing. The frontier joins the methods that are better than every one that "
-    "takes fewer tokens.",
+    "tokens": "Alone: as if questions shared nothing. The frontier joins the methods that are better than every one "
+    "that takes fewer tokens.",
     "faults": f"The wrong answers of these runs, taken together. {UNTOLD_MEANS}",
 }
 

@@ -31,9 +31,9 @@ NOTES: Final = (
     "A failed question is a wrong one: no denominator shrinks.",
     "In brackets are 95 % intervals. Those of accuracies are Wilson's, which take questions as independent; those of "
     "differences, Δ, Tok and Eff come from a bootstrap that draws whole stories 2,000 times.",
-    "Tok is the prompt and completion tokens of a question alone, as if it had shared nothing with others. Eff is in points of "
-    "accuracy for each further 1,000 tokens a question; there is none for a method that takes no more than CoT, or "
-    "that has no CoT beside it.",
+    "Tok is the prompt and completion tokens of a question alone, as if it had shared nothing with others. Eff is in "
+    "points of accuracy for each further 1,000 tokens a question; there is none for a method that takes no more than "
+    "CoT, or that has no CoT beside it.",
 )
 
 

@@ -9,17 +9,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from math import fsum
 from typing import Any, Final
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from rectom.results.attribution import at_fault
-from rectom.results.fault import FAULTS, UNTOLD
+from rectom.results.fault import FAULTS, UNTOLD, UNTOLD_MEANS
 from rectom.results.page_data import index_of, kind_of, pack, parts_of
 from rectom.results.paged import Asked, Paged, questions_of
 from rectom.results.summary import Score, by_order, failures
+from rectom.results.values import duration
 
 __all__ = ["Paged", "pages"]
 
@@ -68,7 +69,7 @@ def pages(runs: Sequence[Paged], name: str = "report", *, most: int = 400) -> di
     common = _common(runs, questions) | {"parts": list(map(_Part, names, held)), "files": names}
     return {
         names[here]: _template()
-        .render(**common, here=here, data=packed, index=pack(index_of(held, names, here)))
+        .render(**common, here=here, data=packed, index=pack(index_of(runs, held, names, here)))
         .encode()
         for here, (_, packed) in enumerate(parts)
     }
@@ -123,7 +124,13 @@ class _Told:
 
     @property
     def faults(self) -> dict[str, int]:
-        return _in_order(Counter(fault for outcome in self.run.outcomes if (fault := at_fault(outcome))))
+        return _in_order(Counter(fault for outcome in self.run.outcomes if (fault := self.run.fault_of(outcome))))
+
+    @property
+    def seconds(self) -> float:
+        """What the replies of all calls took, each once, one after the other."""
+        calls = {call["key"]: call["latency_s"] for trace in self.run.traces for call in trace.calls}
+        return fsum(calls.values())
 
     @property
     def settings(self) -> list[tuple[str, str]]:
@@ -149,12 +156,14 @@ def _common(runs: Sequence[Paged], questions: Sequence[Asked]) -> dict[str, Any]
 
 def _choices(runs: Sequence[Paged], questions: Sequence[Asked]) -> dict[str, dict[str, int]]:
     """The filters, each with its values and how many questions have them; in how many runs does not matter."""
-    kinds, steps, faults = Counter[str](), Counter[str](), Counter[str]()
+    kinds, steps, faults, methods = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     for asked in questions:
-        outcomes = [answer[0] for answer in asked.answers if answer]
+        answered = [(run, answer[0]) for run, answer in zip(runs, asked.answers, strict=True) if answer]
+        outcomes = [outcome for _, outcome in answered]
         kinds.update({kind_of(outcome) for outcome in outcomes})
         steps.update({outcome.failed_step for outcome in outcomes if outcome.failed_step})
-        faults.update({fault for outcome in outcomes if (fault := at_fault(outcome))})
+        faults.update({fault for run, outcome in answered if (fault := run.fault_of(outcome))})
+        methods.update({run.line["method"] for run, _ in answered})
     first = [asked.first[0] for asked in questions]
     return {
         "order": {order: score.questions for order, score in by_order(first).items()},
@@ -162,7 +171,7 @@ def _choices(runs: Sequence[Paged], questions: Sequence[Asked]) -> dict[str, dic
         | {f"failed:{step}": count for step, count in steps.most_common()},
         "fault": _in_order(faults),
         "group": dict(sorted(Counter(outcome.group for outcome in first if outcome.group).items())),
-        "method": dict(Counter(run.line["method"] for run in runs)),
+        "method": {method: methods[method] for method in dict.fromkeys(run.line["method"] for run in runs)},
         "run": {run.name: len(run.outcomes) for run in runs},
     }
 
@@ -173,9 +182,15 @@ def _template() -> Template:
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"csp_hash": _csp_hash, "percent": lambda share: f"{100 * share:.1f}"}
+    environment.filters |= {"csp_hash": _csp_hash, "duration": _duration, "percent": lambda share: f"{100 * share:.1f}"}
+    environment.globals |= {"untold": UNTOLD, "untold_means": UNTOLD_MEANS}
     environment.globals |= {"script": Markup(_script()), "style": Markup(_file("style.css"))}  # noqa: S704
     return environment.get_template("page.html.j2")
+
+
+def _duration(seconds: float) -> str:
+    """`1.5 s`, or hours, minutes and seconds where it is a minute and more."""
+    return f"{seconds:.1f}\xa0s" if seconds < 60 else duration(seconds).text
 
 
 def _script() -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rectom.printable import printable, shown
 from rectom.results.drawing import WORLD, Cell, Column, Drawing, Mark, unreadable
+from rectom.results.fault import has_steps
 
 _STYLES: Final = {
     Mark.WORLD: "",
@@ -36,37 +37,43 @@ _LEGEND_OF_RULES: Final = "\n✗ what the rules have instead"
 _LEGEND_OF_HISTORIES: Final = "o observed: the event is in the history   . not observed: the history is as before"
 
 
-def table(trace: Mapping[str, Any]) -> RenderableType:
+def table(trace: Mapping[str, Any], method: str = "rectom") -> RenderableType:
     """All that a trace tells: the question and its answer, a row a step and a column a perspective, the calls.
 
-    As wide as the console is, 80 columns at least; without colour it says the same. Raises DataError for a trace
-    that cannot be read.
+    What only RecToM has, the chain and the perspectives, is not spoken of for another `method`. As wide as the console
+    is, 80 columns at least; without colour it says the same. Raises DataError for a trace that cannot be read.
     """
     drawing = Drawing.of(trace)
     try:
-        return Group(*_parts(trace, drawing))
+        return Group(*_parts(trace, drawing, has_steps(method)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise unreadable(trace, error) from None
 
 
-def _parts(trace: Mapping[str, Any], drawing: Drawing) -> list[RenderableType]:
+def _parts(trace: Mapping[str, Any], drawing: Drawing, steps: bool) -> list[RenderableType]:
     legend = _LEGEND_OF_HISTORIES if drawing.histories else _LEGEND
     legend += _LEGEND_OF_RULES if drawing.rules else ""
-    parts: list[RenderableType] = [_header(trace), "", _Steps(drawing), Text(legend, style="dim")]
+    parts: list[RenderableType] = [_header(trace, steps), "", _Steps(drawing)]
+    if drawing.columns or steps:
+        parts.append(Text(legend, style="dim"))
     if drawing.missing:
         parts.append(shown(f"Not built: the perspectives of {', '.join(drawing.missing)}.", "bold red"))
     calls = trace.get("calls") or ()
     return [*parts, "", _calls(calls) if calls else Text(_uncalled(trace), style="dim")]
 
 
-def _header(trace: Mapping[str, Any]) -> Table:
-    failure = trace.get("failure")
+def _header(trace: Mapping[str, Any], steps: bool) -> Table:
+    failure, choices = trace.get("failure"), trace.get("choices") or ()
     chain = trace.get("chain")
-    fields = {
-        f"Question {trace['id']}": f"{trace['question']}  (story {trace['story_id']})",
-        "Choices": ", ".join(trace.get("choices") or ()),
+    reading = {
         "Chain": "not read" if chain is None else " → ".join([WORLD, *chain]),
         "Reduced": trace.get("reduced") or "not reduced",
+    }
+    fields = {
+        f"Question {trace['id']}": f"{trace['question']}  (story {trace['story_id']})",
+        # Names go into one line; sentences would run together there.
+        "Choices": ("\n" if any(map(_is_sentence, choices)) else ", ").join(choices),
+        **(reading if steps or chain is not None else {}),
         "Answer": _verdict(trace),
         "Failed at": f"{failure['step']}: {failure['why']}" if failure else "",
         "Went wrong": _fault(trace["fault"]) if trace.get("fault") else "",
@@ -76,17 +83,28 @@ def _header(trace: Mapping[str, Any]) -> Table:
     grid.add_column(overflow="fold")
     for name, text in fields.items():
         if text:
-            grid.add_row(shown(name), shown(text, "bold red" if name in {"Failed at", "Went wrong"} else ""))
+            style = "bold red" if name in {"Failed at", "Went wrong"} else ""
+            grid.add_row(shown(name), Text("\n").join(shown(line, style) for line in text.split("\n")))
     return grid
+
+
+def _is_sentence(option: str) -> bool:
+    return " " in option
+
+
+def _quoted(option: str) -> str:
+    """An option in a sentence: in quotes if it is one itself."""
+    return f"“{option}”" if _is_sentence(option) else option
 
 
 def _verdict(trace: Mapping[str, Any]) -> str:
     predicted, gold = trace.get("predicted"), trace.get("gold")
     if predicted is None or trace.get("failure"):
-        return f"none; the label is {gold}" if gold else "none"
+        return f"none; the label is {_quoted(gold)}" if gold else "none"
+    said = _quoted(predicted)
     if gold is None:
-        return f"{predicted}; there is no label"
-    return f"{predicted}, right" if predicted == gold else f"{predicted}, wrong: the label is {gold}"
+        return f"{said}; there is no label"
+    return f"{said}, right" if predicted == gold else f"{said}, wrong: the label is {_quoted(gold)}"
 
 
 def _fault(fault: Mapping[str, Any]) -> str:

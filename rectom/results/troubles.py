@@ -33,9 +33,7 @@ _FAULTS_NOTES = (
 def runs_sheet(grid: Grid, out: Path) -> Sheet:
     """Every run with its cell; `out` is the folder of the report, from which the links lead to the runs' pages."""
     named = ("Questions", "Accuracy", "Failed answers", "Calls", "Tokens", "Alone", "Time")
-    rows = [
-        _run_row(cell, one, out) for name in grid.benchmarks for cell in grid.of(name) for one in cell.tried
-    ]
+    rows = [_run_row(cell, one, out) for name in grid.benchmarks for cell in grid.of(name) for one in cell.tried]
     heads = ("Benchmark", "Model", "Method", "Run")
     return Sheet("runs", "The runs", heads, tuple(map(Column, named)), tuple(rows), _RUNS_NOTES)
 
@@ -60,7 +58,11 @@ def faults_sheet(grid: Grid, out: Path) -> Sheet | None:
     )
     columns = (*(Column("-" if order is None else f"Order {order}") for order in orders), Column("All"))
     rows = tuple(row for run, folder in told for row in _fault_rows(run, _page(folder, out), orders))
-    return Sheet("faults", "Wrong answers by the step at fault", ("Run", "Step"), columns, rows, _FAULTS_NOTES) if rows else None
+    return (
+        Sheet("faults", "Wrong answers by the step at fault", ("Run", "Step"), columns, rows, _FAULTS_NOTES)
+        if rows
+        else None
+    )
 
 
 def _is_told(run: Finished) -> bool:

@@ -123,8 +123,8 @@ def labels_of_paper(cells: Iterable[Filled]) -> Iterator[str]:
     """What is to be known of Hi-ToM's labels by whoever sets ours beside the paper's."""
     if any(cell.family == "hitom" for cell in cells):
         yield (
-            "Which 400 questions of Hi-ToM the paper took is not known. On ours, hitom/400, a reader without a fault scores "
-            "393 (98.25 %), since the other labels are wrong: differences are to be read with that in mind."
+            "Which 400 questions of Hi-ToM the paper took is not known. On ours, hitom/400, a reader without a fault "
+            "scores 393 (98.25 %), since the other labels are wrong: differences are to be read with that in mind."
         )
 
 

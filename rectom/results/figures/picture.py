@@ -21,7 +21,7 @@ ACCURACY: Final = "accuracy (%), with 95 % intervals"
 #: In inches: 700 pixels at 100 to the inch.
 WIDTH: Final = 7.0
 #: The letters of a title that go into a line, those that it keeps, and those that a name keeps.
-_TITLE, _TITLES, _NAME = 84, 250, 36
+_TITLE, _TITLES, _NAME = 76, 250, 36
 #: In inches: a letter of a name, the room between columns of a legend, the measure of its handles, and a line.
 _LETTER, _HANDLE, _EM, _ROW = 0.075, 0.3, 0.125, 0.19
 

@@ -2,9 +2,13 @@
 
 function verdict({ kind, predicted, failure }, gold) {
   if (kind === "failed") return failure ? `Failed at ${failure[0]}: ${failure[1]}` : "Failed";
-  const label = gold === null ? "there is no label" : `the label is ${gold}`;
-  return kind === "right" ? `Right: ${predicted}` : `Wrong: ${predicted ?? "no answer"}; ${label}`;
+  const label = gold === null ? "there is no label" : `the label is ${quoted(gold)}`;
+  const said = predicted === null ? "no answer" : quoted(predicted);
+  return kind === "right" ? `Right: ${said}` : `Wrong: ${said}; ${label}`;
 }
+
+// An option in a sentence: in quotes if it is one itself.
+const quoted = (option) => (option.includes(" ") ? `“${option}”` : option);
 
 // Where a wrong answer went wrong, in words, with a way to the line.
 function drawFault(answer) {
@@ -36,7 +40,7 @@ function drawOptions(question, answers, shades) {
     });
     return make("li", notes.length ? "chosen" : "", chip(choice, shades), notes);
   });
-  return make("ul", "options", items);
+  return make("ul", question.choices.some((choice) => choice.includes(" ")) ? "options sentences" : "options", items);
 }
 
 const linked = (names, built) => make("span", "chain", names.flatMap((name, i) => {
@@ -157,6 +161,8 @@ function level() {
   const rows = panes.map((pane) => [...pane.querySelectorAll(".head, .steps tr")]);
   for (const row of rows.flat()) row.style.minHeight = "";
   if (panes[0].offsetTop !== panes[1].offsetTop) return;
-  const heights = rows[0].map((row, i) => Math.max(row.offsetHeight, rows[1][i]?.offsetHeight ?? 0));
+  const height = (row) => row?.getBoundingClientRect().height ?? 0;
+  // Whole pixels, or what is left of them would add up.
+  const heights = rows[0].map((row, i) => Math.ceil(Math.max(height(row), height(rows[1][i]))));
   for (const side of rows) side.forEach((row, i) => { row.style.minHeight = `${heights[i] ?? 0}px`; });
 }

@@ -11,13 +11,16 @@ function told(question, runs) {
   return `${question.id}${order === null ? "" : ", order " + order}, ${kinds.join(", ")}: ${question.text}`;
 }
 
+// Where an answer went wrong: the step that failed, or the step at fault.
+const astray = ([, step, fault]) => (step ? `failed at ${step}` : fault);
+
 function item(question, state, runs) {
   const [, order] = question.row;
   const badges = marked(question, runs).map((place) => {
     const kind = question.row[3][place][0];
     return given(badge(kind), { title: data.runs.length > 1 ? `${data.runs[place].name}: ${kind}` : kind });
   });
-  const about = [question.id, order === null ? null : `order ${order}`, ...(runs.length === 1 ? [question.row[3][runs[0]][2]] : [])];
+  const about = [question.id, order === null ? null : `order ${order}`, ...(runs.length === 1 ? [astray(question.row[3][runs[0]])] : [])];
   const link = make("a", "", make("span", "badges", badges),
     make("span", "", make("small", "muted", about.filter(Boolean).join(" · ")), question.text));
   links.set(question, link);
