@@ -38,7 +38,7 @@ def runs(tmp_path: Path) -> Path:
         "model": "some-model-of-many-billion-parameters",
     }
     write_run(place / LONG, [answer(0)], settings=settings, ended=ago(minutes=7))
-    begin(place / "killed-1", [answer(0), wrong], sessions=[{"started": ago(seconds=30)}], questions=400)
+    begin(place / "killed-1", [answer(0), wrong], sessions=[{"started": ago(minutes=3)}], questions=400)
     write_run(place / "bad", [answer(0)])
     (place / "bad" / "manifest.json").write_text("{")
     ends = {"good": "finished", "partial-1": "failed", "gone": "finished"}
@@ -59,7 +59,7 @@ def shown(runs: Path, *arguments: object) -> dict[str, str]:
 def test_it_tells_of_every_run_in_a_line(runs: Path) -> None:
     lines = {name: " ".join(line.split()) for name, line in shown(runs).items()}
     assert lines == {
-        "killed-1": "killed-1 killed 2/400 30 s toy/all · rectom · rules hitom · 1 failed",
+        "killed-1": "killed-1 killed 2/400 3 min toy/all · rectom · rules hitom · 1 failed",
         LONG: f"{LONG} finished 100.0 [21,100] 1 4 0 1 s 7 min",
         "good": "good finished 100.0 [34,100] 2 4 0 1.25 USD 1 s 3 h toy/all · rectom · rules hitom",
         "night": "night partial 8 h sweep: 2 finished, 1 failed",
