@@ -23,7 +23,7 @@ _RUNS_NOTES = (
 )
 
 _FAULTS_NOTES = (
-    "The step of the model's that differs from the rule reader's, and that the wrong belief came of; or that failed, or "
+    "The step of the model's that differs from the rule reader's and that the wrong belief came of; or that failed, or "
     "is the first to violate a check. `label` where the rules give the same answer.",
     UNTOLD_MEANS,
     "Methods without these steps are not in the table, nor are runs without a wrong answer.",
