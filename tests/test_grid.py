@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -10,6 +9,7 @@ from rectom.results.finished import Finished
 from rectom.results.grid import Grid, Labels, read, role_of
 from rectom.results.sweep import FAILED, STOPPED
 from tests.reported import cell, outcome, write, write_sweep
+from tests.test_listing import opened
 
 
 def labels(grid: Grid) -> list[tuple[str, str, str, str]]:
@@ -221,13 +221,6 @@ def test_a_sweep_of_which_nothing_is_finished_is_refused(tmp_path: Path) -> None
 
 def test_no_traces_are_read(tmp_path: Path) -> None:
     folder = write(tmp_path, "a", "11111")
-    opened: list[Path] = []
-    read_bytes = Path.read_bytes
-
-    def noting(path: Path) -> bytes:
-        opened.append(path)
-        return read_bytes(path)
-
-    with mock.patch.object(Path, "read_bytes", noting):
+    with opened() as files:
         read(["a"], tmp_path)
-    assert {path.name for path in opened if path.parent == folder} == {"manifest.json", "results.jsonl"}
+    assert {name for where, name in files if where == folder.name} == {"manifest.json", "results.jsonl"}

@@ -57,12 +57,12 @@ def test_a_sweep_is_reported_into_its_own_folder(runs: Path) -> None:
     assert (done.status, done.err) == (0, "")
     night = (runs / "night").resolve()
     assert done.out.splitlines()[-1] == str(night / "index.html")
-    names = ("table1", "table3", "pairs", "failures", "runs")
+    names = ("table1", "table3", "pairs", "failures", "faults", "runs")
     told = {
         *("sweep.json", "index.html", "report.md", "report.tex"),
         *(f"tables/{name}.{form}" for name in names for form in ("md", "csv", "tex")),
     }
-    drawn = ("orders-hitom-400-gpt-5.4", "tokens-hitom-400")
+    drawn = ("orders-hitom-400-gpt-5.4", "tokens-hitom-400", "faults-hitom-400")
     kinds = [f"{theme}{form}" for theme in ("", ".dark") for form in (".svg", ".png")]
     assert files(night) == told | {f"figures/{name}{kind}" for name in drawn for kind in kinds}
     page = (night / "index.html").read_text()
@@ -82,7 +82,7 @@ def test_the_terminal_shows_the_tables_in_short_and_fits_it(runs: Path) -> None:
     assert ["(100.00)", "(88.75)", "(60.00)", "(68.75)", "(71.25)", "(77.75)"] in cells
     assert "Missing: SimToM with gpt-5.4 on hitom/400: failed: no server." in lines
     assert "failed answers, which count as wrong: 1; the report lists them by run and step" in lines
-    tables = [line for line in lines if not line.startswith(("Table", "Missing", "Difference", "†", "/"))]
+    tables = [line for line in lines if not line.startswith(("Table", "Missing", "Difference", "Which", "†", "/"))]
     assert max(map(len, tables)) <= 80
     wide = report(runs, "night", columns=160)
     assert "97.50 [87.1, 99.6]" in wide.out
@@ -145,9 +145,9 @@ def test_a_form_is_printed_and_writes_nothing_unless_asked(runs: Path, tmp_path:
     assert "| gpt-5.4 | CoT |" in report(runs, "night", "--markdown").out
     assert r"\begin{tabular}{llrrrrrr}" in report(runs, "night", "--latex").out
     rows = list(csv.DictReader(io.StringIO(report(runs, "night", "--csv").out)))
-    assert {row["table"] for row in rows} == {"table1", "table3", "pairs", "failures", "runs"}
+    assert {row["table"] for row in rows} == {"table1", "table3", "pairs", "failures", "faults", "runs"}
     told = [json.loads(line) for line in report(runs, "night", "--json").out.splitlines()]
-    assert [table["table"] for table in told] == ["table1", "table3", "pairs", "failures", "runs"]
+    assert [table["table"] for table in told] == ["table1", "table3", "pairs", "failures", "faults", "runs"]
     assert files(runs) == before
     done = report(runs, "night", "--json", "--out", tmp_path / "out")
     assert json.loads(done.out.splitlines()[0])["table"] == "table1"
