@@ -19,7 +19,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_models_of_the_paper_have_its_settings(tmp_path: Path) -> None:
     found = catalogue(tmp_path)
     assert {name: provider.sampling.sampling() for name, provider in found.items()} == {
-        "gpt-5.4": Sampling(temperature=None),
+        "gpt-5.4": Sampling(temperature=None, limit_as="max_completion_tokens"),
         "gemini-3-flash": Sampling(temperature=None),
         "qwen3.5-27b": Sampling(temperature=1.0, top_p=0.95, top_k=20),
         "gemma-4-26b-a4b": Sampling(temperature=1.0, top_p=0.95, top_k=64),

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from rectom.errors import DataError, SettingsError
 from rectom.llm.address import Address
-from rectom.llm.request import ChatRequest, Message, ModelId, Sampling, to_bytes
+from rectom.llm.request import ChatRequest, LimitField, Message, ModelId, Sampling, to_bytes
 
 ASK = ChatRequest(ModelId("small", "the-model", "r1"), (Message("system", "Be brief."), Message("user", "Who?")))
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
@@ -136,3 +136,11 @@ def test_the_server_gets_the_schema_in_its_own_order() -> None:
     request = ChatRequest(ModelId("m"), (Message("user", "?"),), schema_name="z", schema=schema)
     body = to_bytes(request.body("json_schema")).decode()
     assert body.index('"fact"') < body.index('"answer"')
+
+
+def test_the_limit_stands_in_the_field_that_the_server_takes_it_in() -> None:
+    usual, other = (replace(ASK, sampling=Sampling(max_tokens=7, limit_as=field)) for field in get_args(LimitField))
+    assert usual.body("text")["max_tokens"] == other.body("text")["max_completion_tokens"] == 7
+    assert "max_tokens" not in other.body("text")
+    assert (usual.key, usual.limited_key) == (other.key, other.limited_key)
+    assert "max_completion_tokens" not in replace(ASK, sampling=Sampling(limit_as="max_completion_tokens")).body("text")

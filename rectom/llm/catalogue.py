@@ -41,7 +41,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from rectom.declared import parse, read_toml, validate
 from rectom.errors import SettingsError
 from rectom.llm.prices import Prices
-from rectom.llm.request import Sampling, Structured
+from rectom.llm.request import LimitField, Sampling, Structured
 
 FILE = "models.toml"
 
@@ -58,13 +58,16 @@ class _Strict(BaseModel):
 
 
 class DeclaredSampling(_Strict):
-    """How replies are drawn; what is left out is left to the server. `extra` goes into the request as it is."""
+    """How replies are drawn; what is left out is left to the server. `limit_as` is the field in which it takes
+    the limit on a reply's tokens; `extra` goes into the request as it is.
+    """
 
     temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     top_p: float | None = Field(default=None, gt=0, le=1)
     top_k: int | None = Field(default=None, ge=1, lt=2**63)
     max_tokens: int | None = Field(default=None, ge=1, lt=2**63)
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    limit_as: LimitField = "max_tokens"
     extra: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("extra")
@@ -79,7 +82,8 @@ class DeclaredSampling(_Strict):
 
     def sampling(self) -> Sampling:
         """As the client takes it."""
-        return Sampling(self.temperature, self.top_p, self.top_k, self.max_tokens, self.seed, extra=self.extra)
+        drawn = self.temperature, self.top_p, self.top_k, self.max_tokens, self.seed
+        return Sampling(*drawn, limit_as=self.limit_as, extra=self.extra)
 
 
 class DeclaredLimits(_Strict):

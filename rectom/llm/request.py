@@ -19,6 +19,9 @@ from rectom.errors import DataError
 Structured = Literal["json_schema", "json_object", "text"]
 """How a reply schema reaches the server: as a strict JSON schema, as "some JSON object", or not at all."""
 
+#: The fields in which servers take the limit on the tokens of a reply.
+LimitField = Literal["max_tokens", "max_completion_tokens"]
+
 Role = Literal["system", "user", "assistant"]
 
 
@@ -57,8 +60,9 @@ class ModelId:
 class Sampling:
     """How the reply is drawn. What is None is left to the server and is no part of the key.
 
-    `max_tokens` is the limit on the reply's tokens; `extra` holds further fields of the request's body, such
-    as `reasoning_effort` or `chat_template_kwargs`.
+    `max_tokens` is the limit on the reply's tokens, and `limit_as` the field in which the server takes it, which is no
+    part of the key; `extra` holds further fields of the request's body, such as `reasoning_effort` or
+    `chat_template_kwargs`.
     """
 
     temperature: float | None = 0.0
@@ -67,6 +71,7 @@ class Sampling:
     max_tokens: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    limit_as: LimitField = "max_tokens"
     extra: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def fields(self) -> dict[str, object]:
@@ -135,7 +140,7 @@ class ChatRequest:
             "messages": [message.fields() for message in self.messages],
         }
         if self.sampling.max_tokens is not None:
-            body["max_tokens"] = self.sampling.max_tokens
+            body[self.sampling.limit_as] = self.sampling.max_tokens
         if self.schema is not None and structured != "text":
             body["response_format"] = self._format(structured)
         return body
