@@ -386,6 +386,11 @@ def test_every_form_names_the_options_of_published_questions(name: str, subset: 
                 assert extract(f"{choice} or {other}", question.choices) is None
 
 
+def test_what_stands_behind_a_line_that_is_no_option_is_no_part_of_the_answer() -> None:
+    assert extract("Answer: A\nThe other one would be:\nB", ["box", "bag"]) == "box"
+    assert extract("Answer: A\nB", ["box", "bag"]) is None
+
+
 @pytest.mark.parametrize(
     "piece",
     ["a ", "<think>", "{", "Answer: ", "(A) ", "answer is ", "box ", "\\boxed{", "not ", "the ", "I choose ", "\n"],

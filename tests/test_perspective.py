@@ -51,6 +51,19 @@ def _where(perspective: Perspective, thing: str = "ball") -> list[str | None]:
     return [value_of(state, "in", thing) for state in perspective.states]
 
 
+@pytest.mark.parametrize("rules", ["room-scope", "hitom"])
+def test_who_is_elsewhere_learns_that_somebody_left_and_what_was_there_stays_unseen(rules: str) -> None:
+    reader = RuleReader(PRESETS[rules])
+    story = Story.parse(
+        "Anne entered the hall.\nThe ball is in the box.\nBob entered the kitchen.\nAnne exited the hall."
+    )
+    world = reader.world(story)
+    bob = reader.perspective(world, "Bob")
+    assert in_room("Anne", "hall") in bob.states[2]
+    assert bob.final == {in_room("Bob", "kitchen")}
+    assert world.final == {in_room("Bob", "kitchen"), inside("ball", "box")}
+
+
 def test_the_global_perspective_is_equation_1_along_the_story() -> None:
     assert _where(WORLD) == [None, "box", "box", "bag", "bag", "bag"]
     assert WORLD.vantage == (EVERYWHERE,) * 6
