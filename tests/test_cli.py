@@ -85,6 +85,11 @@ def test_the_help_of_a_command_does_without_prefect(name: str) -> None:
     assert not {"prefect", "openai"} & modules
 
 
+def test_runs_are_listed_without_what_compares_and_draws_them(tmp_path: Path) -> None:
+    _, modules = modules_of("runs", "--runs", str(tmp_path))
+    assert not {"prefect", "aiohttp", "numpy", "matplotlib"} & modules
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_and_its_line(name: str) -> None:
     ended = call(name, "--help")

@@ -17,9 +17,9 @@ from rectom.results.comparison import Figures
 from rectom.results.finished import Answered, Finished
 from rectom.results.named import run_or_sweep
 from rectom.results.paper import BENCHMARKS
+from rectom.results.readers import RECTOM, not_by_model
 
-#: The method that others are measured against, the one that the paper's Eff is relative to, and the two ablations.
-RECTOM: Final = "rectom"
+#: The method that the paper's Eff is relative to, and the two ablations.
 COT: Final = "cot"
 ABLATIONS: Final = ("w/o-det", "w/o-state")
 
@@ -227,13 +227,6 @@ def _variant(settings: Mapping[str, Any]) -> str:
     told = ["verify"] if settings.get("verify") else []
     told += [f"window {settings['window']}"] if settings.get("window") else []
     return ", ".join([*not_by_model(settings), *told])
-
-
-def not_by_model(settings: Mapping[str, Any]) -> list[str]:
-    """The steps of RecToM that no model is asked for, where it is asked for others: `chain by rules`."""
-    readers = settings.get("readers") or {}
-    mixed = len({*readers.values()}) > 1 and settings.get("method") == RECTOM
-    return [f"{step} by {reader}" for step, reader in readers.items() if mixed and reader != "model"]
 
 
 def _told_apart(tried: Sequence[Tried]) -> list[Tried]:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from rectom.errors import DataError
 from rectom.printable import printable
 from rectom.results.folder import RunFolder
-from rectom.results.grid import not_by_model
+from rectom.results.readers import not_by_model
 from rectom.results.regular import Irregular, lines, opened
 from rectom.results.statistics import Interval, wilson
 from rectom.results.summary import different_of

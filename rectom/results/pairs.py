@@ -11,7 +11,8 @@ import numpy as np
 from rectom.errors import SettingsError
 from rectom.results.comparison import Difference, difference
 from rectom.results.finished import Answered
-from rectom.results.grid import COT, RECTOM, Filled, Grid, Labels
+from rectom.results.grid import COT, Filled, Grid, Labels
+from rectom.results.readers import RECTOM
 from rectom.results.resampling import Resampled, middle
 from rectom.results.statistics import Interval, holm
 

@@ -9,9 +9,10 @@ from typing import Final
 
 from rectom.results.comparison import Difference
 from rectom.results.finished import Answered
-from rectom.results.grid import ABLATIONS, COT, RECTOM, Filled, Grid, Labels
+from rectom.results.grid import ABLATIONS, COT, Filled, Grid, Labels
 from rectom.results.pairs import Pairs, Trial
 from rectom.results.paper import BENCHMARKS, PaperTable, paper
+from rectom.results.readers import RECTOM
 from rectom.results.sheet import Column, Row, Sheet, Value, ranked
 from rectom.results.values import accuracy, beside, eff, official, official_of, percent, printed, thousands
 from rectom.results.wording import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from rectom.results.grid import COT, RECTOM, Filled
+from rectom.results.grid import COT, Filled
 from rectom.results.paper import BENCHMARKS
+from rectom.results.readers import RECTOM
 
 #: What the paper calls things.
 _TITLES: Final = {
