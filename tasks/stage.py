@@ -88,7 +88,7 @@ class Stage:
         else:
             verdict = run.verdict(self.name, item, fields)
             anew = run.retry_failed and verdict.reason is Reason.FAILED_BEFORE
-            with asking_anew() if anew else nullcontext():
+            with asking_anew(_failed_step(verdict)) if anew else nullcontext():
                 result = await self._compute(run, item, key, fields)
             self._enter(run, item, result, verdict)
 
@@ -148,3 +148,9 @@ async def _awaited(work: Awaitable[T]) -> T:
 def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
     error: BaseException = errors.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _failed_step(verdict: Verdict) -> str:
+    """The step at which an item failed before, of the note `step: why`."""
+    step, _, _ = verdict.details[0].partition(": ")
+    return step

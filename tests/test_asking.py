@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from rectom import prompts, schemas
 from rectom.errors import EndpointDown, SettingsError, StepFailure, UnknownModel, WrongKey
 from rectom.llm import ChatClient, MemoryReplies, ModelId, Retry, Sampling
-from rectom.reader.asking import Asker, Call, recording
+from rectom.reader.asking import Asker, Call, asking_anew, recording
 from tests.fault_server import LENGTH, NOT_UTF8, NULL, UNKNOWN_MODEL, WRONG_KEY, Fault, FaultServer, error, says
 
 GOOD = json.dumps({"chain": ["Anne", "Bob"]})
@@ -192,6 +192,18 @@ def test_a_call_of_an_older_store_has_no_fault() -> None:
     fields = Call("chain", "k", "sent", 1, 2, 0, 0, 0.5, "ok").to_json()
     older = {name: value for name, value in fields.items() if name not in {"repair", "fault"}}
     assert Call(**older).to_json() == {**fields, "repair": False, "fault": ""}
+
+
+@pytest.mark.parametrize(("step", "sent"), [("chain", 2), ("reduce", 1), ("answer", 0)])
+async def test_what_is_asked_anew_begins_with_the_step_that_failed(step: str, sent: int) -> None:
+    """The chain and then the reduced question are in the store."""
+    replies = MemoryReplies()
+    async with FaultServer([says(GOOD), says("Where is it?")] * 2) as server, asking(server, replies=replies) as asker:
+        for _ in range(2):
+            with asking_anew(step) if len(server.requests) == 2 else nullcontext():
+                await ask(asker)
+                await asker.tell("reduce", "Be brief.", "Where does Anne think it is?")
+        assert len(server.requests) == 2 + sent
 
 
 async def test_outside_of_a_recording_nothing_is_noted_and_recordings_nest() -> None:

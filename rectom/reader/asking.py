@@ -63,17 +63,38 @@ class Call:
 
 
 _calls: ContextVar[list[Call]] = ContextVar("calls")
-_anew: ContextVar[bool] = ContextVar("anew", default=False)
+
+
+@dataclass
+class _Anew:
+    """From which step on questions are sent, and whether that has been asked."""
+
+    step: str
+    begun: bool = False
+
+
+_anew: ContextVar[_Anew | None] = ContextVar("anew", default=None)
 
 
 @contextmanager
-def asking_anew() -> Iterator[None]:
-    """Within this, every question is sent, whatever the store holds."""
-    token = _anew.set(True)
+def asking_anew(step: str) -> Iterator[None]:
+    """Within this, a step's questions and what is asked after them are sent, whatever the store holds.
+
+    What is asked before them was good, and is taken from the store.
+    """
+    token = _anew.set(_Anew(step))
     try:
         yield
     finally:
         _anew.reset(token)
+
+
+def _is_anew(step: str) -> bool:
+    anew = _anew.get()
+    if anew is None:
+        return False
+    anew.begun |= step == anew.step
+    return anew.begun
 
 
 @contextmanager
@@ -163,7 +184,7 @@ class Asker:
                 request,
                 lambda data: read(reply.model_validate(data)),
                 repairs=self._repairs,
-                fresh=_anew.get(),
+                fresh=_is_anew(name),
             )
         except BadReply as error:
             self._note(name, error.replies, error.faults)
@@ -194,7 +215,7 @@ class Asker:
     async def _send(self, step: str, *messages: Message) -> Reply:
         request = ChatRequest(self._model, messages, self._sampling, self._sample)
         try:
-            reply = await self._client.ask(request, fresh=_anew.get())
+            reply = await self._client.ask(request, fresh=_is_anew(step))
         except (EndpointBusy, EndpointFault, RequestRefused) as error:
             raise StepFailure(step, str(error)) from None
         self._note(step, [reply])
