@@ -350,7 +350,7 @@ def test_the_paper_is_72_cells_with_the_models_sampling() -> None:
     assert Counter(cell.model for cell in cells) == dict.fromkeys(models, 18)
     sampling = {planned.cell.model: planned.settings.sampling for planned in found.cells}
     assert sampling == {
-        "gpt-5.4": Sampling(temperature=None),
+        "gpt-5.4": Sampling(temperature=None, limit_as="max_completion_tokens"),
         "gemini-3-flash": Sampling(temperature=None),
         "qwen3.5-27b": Sampling(temperature=1.0, top_p=0.95, top_k=20),
         "gemma-4-26b-a4b": Sampling(temperature=1.0, top_p=0.95, top_k=64),
