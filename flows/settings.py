@@ -18,6 +18,7 @@ from rectom.llm.budget import Budget
 from rectom.llm.request import ModelId, Sampling, Structured
 from rectom.methods.registry import chosen
 from rectom.reader.base import STEPS
+from rectom.results.folder import in_name
 from rectom.rules import PRESETS, Rules
 
 #: Who reads a step: the rules, the model, or by rule where a rule can and else the model.
@@ -224,7 +225,7 @@ class Settings:
         mark = sha256(orjson.dumps([self.fields(), data_digest], option=orjson.OPT_SORT_KEYS)).hexdigest()[:6]
         options = [*(f"{option}={value}" for option, value in self.ablation.items()), *["verify"][: self.verify]]
         variant = "-".join([self.method, *options])
-        model, method = (re.sub(r"[^\w.=-]+", "-", name) for name in (self.model, variant))
+        model, method = map(in_name, (self.model, variant))
         return f"{self.benchmark}-{self.named_subset}.{method}.{model}.{mark}"
 
 

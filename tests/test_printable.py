@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from rectom.printable import printable, shown
+from rectom.printable import printable, printable_text, shown
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,9 @@ def test_what_looks_like_markup_is_shown_as_it_is() -> None:
     with console.capture() as caught:
         console.print(shown("[/INST] [red]not red[/red] :smile: \x1b[2J", "bold"), shown(3))
     assert caught.get() == "[/INST] [red]not red[/red] :smile:  [2J 3\n"
+
+
+def test_a_text_of_several_lines_keeps_them() -> None:
+    text = "one\ttwo\r\nthree \x1b[2J é\u202e"
+    assert printable_text(text) == "one\ttwo\r\nthree  [2J é "
+    assert printable(text) == "one two  three  [2J é "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Final
 import click
 import orjson
 
+from rectom.results.folder import in_name
 from rectom.results.listing import (
     DAMAGED,
     FAILED,
@@ -136,9 +136,7 @@ def _more(one: Listed) -> str:
         cells = ", ".join(f"{count} {state}" for state, count in one.cells.items())
         return f"sweep: {cells or 'no cells'}"
     failed = [f"{one.failed} failed"] if one.failed else []
-    # As a run is named that is given no name: see `Settings.run_name`.
-    method = re.sub(r"[^\w.=-]+", "-", one.method)
-    is_named = one.name.startswith(f"{one.benchmark.replace('/', '-')}.{method}")
+    is_named = one.name.startswith(f"{one.benchmark.replace('/', '-')}.{in_name(one.method)}")
     named = [] if is_named else [one.benchmark, one.method, one.model]
     return printed(" · ".join(filter(None, [*named, one.setting, *failed])))
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from rectom.codec import events_from_json, is_history
 from rectom.results.effects import Effect, effects, otherwise, stated_otherwise
-from rectom.results.fault import FAULTS, UNTOLD, Fault
+from rectom.results.fault import FAULTS, UNTOLD, Fault, learnt
 from rectom.results.origin import Level, Origins, everything, place_of
 from rectom.results.outcome import Outcome
 from rectom.setting import setting_of
@@ -121,7 +121,7 @@ def _steps(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Fault
     """The steps before the answer."""
     world, chain = trace.get("world"), trace.get("chain")
     if world is not None and not is_history(world) and chain in (None, right["chain"]):
-        yield from _beliefs(trace, right)
+        yield from filter(None, [_beliefs(trace, right)])
     else:
         found, expected = (effects(one.get("events") or ()) for one in (trace, right))
         yield from otherwise(found, expected)
@@ -133,7 +133,7 @@ def _steps(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Fault
         yield Fault("reduction", reduced, right["reduced"])
 
 
-def _beliefs(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Fault]:
+def _beliefs(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Fault | None:
     """What led to another belief about what is asked for; to any other, where the trace has no answer."""
     seen, expected = ([one["world"], *(one.get("perspectives") or ())] for one in (trace, right))
     origins = Origins(
@@ -147,8 +147,7 @@ def _beliefs(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Fau
     found = origins.of_any(about) if _BEGINNING in asked else origins.of(about)
     if not found and trace.get("predicted") is None:
         found = origins.of_any(everything)
-    if found:
-        yield found
+    return found
 
 
 def _stated(events: Sequence[Mapping[str, Any]], right: Sequence[Mapping[str, Any]]) -> Callable[[int], Fault | None]:
@@ -171,10 +170,10 @@ def _histories(
     """Where the last history has another event than by the rules, and from which of those before it that came."""
     levels = [(one["chain"][-1:], one["events"], other["events"]) for one, other in zip(found, right, strict=False)]
     for line in (line for line, effect in enumerate(done) if effect):
-        otherwise = [level for level in levels if bool(level[1][line]) != bool(level[2][line])]
-        if otherwise and otherwise[-1] is levels[-1]:
-            (who,), learnt, told = otherwise[0]
-            yield Fault("event observability", _learnt(learnt[line]), _learnt(told[line]), line + 1, who)
+        apart = [level for level in levels if bool(level[1][line]) != bool(level[2][line])]
+        if apart and apart[-1] is levels[-1]:
+            (who,), seen, told = apart[0]
+            yield Fault("event observability", learnt(seen[line]), learnt(told[line]), line + 1, who)
 
 
 def _things(events: Iterable[Mapping[str, Any]]) -> set[str]:
@@ -192,7 +191,3 @@ def _named(question: str, things: Iterable[str]) -> frozenset[str]:
 
 def _chain(names: Sequence[str]) -> str:
     return " → ".join(["World", *names])
-
-
-def _learnt(observed: object) -> str:
-    return "observed" if observed else "not observed"

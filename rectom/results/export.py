@@ -7,7 +7,6 @@ formula begins with an apostrophe there, and what cannot be printed is a blank; 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,7 +18,7 @@ import orjson
 from pydantic import BaseModel
 
 from rectom.errors import SettingsError
-from rectom.printable import printable
+from rectom.printable import printable_text
 from rectom.results.dataset_card import DATA_FILES, dataset_card
 from rectom.results.exported import Answer, Asked, Exported, Said
 from rectom.whole import replacing
@@ -28,9 +27,6 @@ _TABLES: Final = ("results", "calls")
 
 #: What spreadsheets take for the beginning of a formula.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-
-#: What may not be printed, at a first look.
-_ODD: Final = re.compile(r"[^\t\r\n -~]+")
 
 #: Rows that are held in memory together, and in one row group of a Parquet file.
 _GROUP: Final = 2000
@@ -104,18 +100,13 @@ def _write_csv(path: Path, model: type[BaseModel], rows: Iterable[BaseModel]) ->
 def _cell(value: Any) -> Any:
     """A value as a cell: a list as JSON, a time in ISO 8601, a text without the power to be a formula."""
     if isinstance(value, str):
-        text = _printable(value)
+        text = printable_text(value)
         return f"'{text}" if text.startswith(_FORMULA) else text
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return _printable(orjson.dumps(value).decode())
+        return printable_text(orjson.dumps(value).decode())
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _printable(text: str) -> str:
-    """A text of several lines that tells a terminal nothing: replies of models are shown there, too."""
-    return _ODD.sub(lambda found: printable(found[0]), text)
 
 
 def _write_parquet(path: Path, model: type[BaseModel], rows: Iterable[BaseModel]) -> None:

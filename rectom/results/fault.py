@@ -26,9 +26,9 @@ UNTOLD: Final = "not told"
 UNTOLD_MEANS: Final = f"`{UNTOLD}`: no rule reads the text, and no check found anything, so that the step is not known."
 
 
-def has_steps(method: str) -> bool:
-    """Whether a method has the steps that can be at fault, as RecToM has and the others have not."""
-    return method.startswith("rectom")
+def learnt(observed: object) -> str:
+    """Whether an event was learnt of, in words."""
+    return "observed" if observed else "not observed"
 
 
 @dataclass(frozen=True, slots=True)

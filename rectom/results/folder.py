@@ -10,6 +10,7 @@ import errno
 import fcntl
 import gzip
 import os
+import re
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -206,6 +207,11 @@ class RunFolder:
 
     def _write_lines(self, name: str, lines: Iterable[dict[str, Any]]) -> None:
         self.write(name, b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines))
+
+
+def in_name(text: str) -> str:
+    """What stands for a text, such as a method with its options, in the name of a run that is given none."""
+    return re.sub(r"[^\w.=-]+", "-", text)
 
 
 def hold(folder: Path, instead: str = "choose another --name") -> IO[bytes]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rectom.results.effects import Effect, Facts, compared, signed
-from rectom.results.fault import Fault
+from rectom.results.fault import Fault, learnt
 
 #: Which facts are looked at.
 About: TypeAlias = Callable[[str], bool]
@@ -145,8 +145,8 @@ class Origins:
         level, effect = self.levels[depth], self.effects[line - 1]
         if self.levels[depth - 1].learns_otherwise(line):
             return self._at(depth - 1, line, whereabouts)
-        learnt, told = ("observed" if side.learnt[line - 1] else "not observed" for side in (level.found, level.right))
-        own = Fault("event observability", learnt, told, line, level.who)
+        seen, told = (learnt(side.learnt[line - 1]) for side in (level.found, level.right))
+        own = Fault("event observability", seen, told, line, level.who)
         # Other events are learnt of by looks at what they change: nobody is asked about them.
         stated = None if effect.is_judged else self.stated(line)
         return self._by_place(depth - 1, line, [level.who, *effect.people]) or stated or own

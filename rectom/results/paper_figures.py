@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from rectom.results.comparison import Figures
-from rectom.results.fault import FAULTS, UNTOLD, UNTOLD_MEANS, has_steps
+from rectom.results.fault import FAULTS, UNTOLD, UNTOLD_MEANS
 from rectom.results.figures import Ask, Faults, Line, Picture, Point, by_order, by_step, by_tokens, files, over_time
 from rectom.results.finished import Answered
 from rectom.results.folder import TIMES
 from rectom.results.grid import Filled, Grid
+from rectom.results.readers import has_steps
 from rectom.results.wording import line_name
 
 #: What explains a figure, by the kind that its name begins with.

@@ -14,3 +14,8 @@ def not_by_model(settings: Mapping[str, Any]) -> list[str]:
     readers = settings.get("readers") or {}
     mixed = len({*readers.values()}) > 1 and settings.get("method") == RECTOM
     return [f"{step} by {reader}" for step, reader in readers.items() if mixed and reader != "model"]
+
+
+def has_steps(method: str) -> bool:
+    """Whether a method has these steps, which can be at fault: RecToM and what is short for settings of it."""
+    return method.startswith(RECTOM)

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from rectom.results.fault import FAULTS, UNTOLD, UNTOLD_MEANS
 from rectom.results.page_data import index_of, kind_of, pack, parts_of
 from rectom.results.paged import Asked, Paged, questions_of
+from rectom.results.readers import has_steps
 from rectom.results.summary import Score, by_order, failures
 from rectom.results.values import duration
 
@@ -107,7 +108,7 @@ class _Told:
     @property
     def title(self) -> str:
         line = self.run.line
-        method = "RecToM" if line["method"].startswith("rectom") else line["method"]
+        method = "RecToM" if has_steps(line["method"]) else line["method"]
         return f"{method} on {line['benchmark']}/{line['subset']} with {line['model']}"
 
     @property

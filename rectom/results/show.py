@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rectom.printable import printable, shown
 from rectom.results.drawing import WORLD, Cell, Column, Drawing, Mark, unreadable
-from rectom.results.fault import has_steps
+from rectom.results.readers import has_steps
 
 _STYLES: Final = {
     Mark.WORLD: "",

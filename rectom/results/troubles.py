@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from rectom.results.fault import FAULTS, UNTOLD, UNTOLD_MEANS, has_steps
+from rectom.results.fault import FAULTS, UNTOLD, UNTOLD_MEANS
 from rectom.results.finished import Answered, Finished
 from rectom.results.grid import Filled, Grid, Tried
+from rectom.results.readers import has_steps
 from rectom.results.sheet import Column, Row, Sheet, Value
 from rectom.results.values import accuracy, count, duration, many
 from rectom.results.wording import line_name

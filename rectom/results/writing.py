@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rectom.printable import printable
+from rectom.printable import printable, printable_text
 from rectom.results.sheet import Mark, Row, Sheet, Value
 
 #: The columns of `as_csv`: a row a figure. Accuracies are in percent, `tok` in tokens.
@@ -209,7 +209,7 @@ def _safe(cell: object) -> object:
     """A cell that no spreadsheet takes for a formula, and no terminal for a command."""
     if not isinstance(cell, str):
         return cell
-    shown = "".join(sign if sign in "\t\r\n" else printable(sign) for sign in cell)
+    shown = printable_text(cell)
     return f"'{shown}" if _FORMULA.match(shown) else shown
 
 
