@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from rectom.errors import FormulaError
@@ -45,10 +46,16 @@ class Fact:
     @classmethod
     def parse(cls, text: str) -> Fact:
         """Read one fact. Raises FormulaError, with the place, if the text is anything else."""
-        fact, rest = read_fact(text, 0)
-        if text[rest:].strip():
-            raise FormulaError(f"unexpected {text[rest:].strip()!r} after the fact {fact} in {text!r}")
-        return fact
+        return _parsed(text)
+
+
+# A run reads the few facts of a story thousands of times.
+@lru_cache(maxsize=10_000)
+def _parsed(text: str) -> Fact:
+    fact, rest = read_fact(text, 0)
+    if text[rest:].strip():
+        raise FormulaError(f"unexpected {text[rest:].strip()!r} after the fact {fact} in {text!r}")
+    return fact
 
 
 #: A state s_t: the facts that hold after step t.

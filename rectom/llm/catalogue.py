@@ -31,6 +31,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,7 @@ def _files(folder: Path | None) -> Iterator[_File]:
     yield from (_read(path) for path in _places(folder) if path.is_file())
 
 
+@cache
 def _own() -> _File:
     own, where = resources.files("rectom.llm").joinpath(FILE).read_text("utf-8"), "the models of RecToM"
     return validate(_File, parse(own, where), where)

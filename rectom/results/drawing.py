@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 from rectom.codec import events_from_json, is_history, states_from_json
@@ -227,10 +228,11 @@ def _apart(facts: Iterable[Fact]) -> tuple[dict[str, list[str]], list[Fact]]:
     return rooms, other
 
 
-def _by_number(fact: Fact) -> list[tuple[int, str]]:
+@lru_cache(maxsize=10_000)
+def _by_number(fact: Fact) -> tuple[tuple[int, str], ...]:
     """What sorts facts by their text, with the numbers in it as numbers; what was said by its line, whoever spoke."""
     text = f"said({fact.args[1]})" if fact.predicate == "said" else str(fact)
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", text)]
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.findall(r"[0-9]+|[^0-9]+", text))
 
 
 def _notation(event: Event) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 import orjson
@@ -141,8 +140,7 @@ def _question(asked: Asked, runs: Sequence[Paged], pools: _Pools) -> dict[str, A
 
 
 def _answer(outcome: Outcome, trace: Trace, calls: Mapping[str, Mapping[str, Any]], pools: _Pools) -> dict[str, Any]:
-    # As `to_json`, which copies all that is in the trace; that would be half the work.
-    told = {field.name: getattr(trace, field.name) for field in fields(trace)}
+    told = trace.to_json()
     drawing = Drawing.of(told)
     return {
         "kind": kind_of(outcome),
