@@ -87,5 +87,3 @@ PRESETS: Final[dict[str, Rules]] = {
     "second-order-claims": _SECOND,
     "hitom": _HITOM,
 }
-
-DEFAULT: Final = "hitom"

@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from rectom.rules import DEFAULT, PRESETS, Depth, Rules, Scope, Trust, Waiting
+from rectom.rules import PRESETS, Depth, Rules, Scope, Trust, Waiting
 
 
 def test_the_ladder_goes_from_the_text_read_literally_to_the_labels() -> None:
     assert next(iter(PRESETS.values())) == Rules()
-    assert list(PRESETS)[-1] == DEFAULT == "hitom"
+    assert list(PRESETS)[-1] == "hitom"
     assert PRESETS["hitom"] == Rules(
         Scope.ROOM,
         Waiting.ABSENT,

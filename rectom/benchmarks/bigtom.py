@@ -23,7 +23,7 @@ _FILE: Final = "bigtom.csv"
 #: Subsets of more than one condition: what they are, and their conditions' names.
 _UNIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "400": (
-        "forward belief, true and false: the 400 questions of the paper",
+        "forward belief, true and false: 400 questions, as many as the paper has",
         ("forward_belief_true", "forward_belief_false"),
     ),
     "forward_action": (
