@@ -7,16 +7,15 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cache import Reason, Store
+from cache import Store
 from flows.accounts import calls_of, cost_of, money_of, outcome_of, steps_of, trace_of
 from flows.commandline import CommandLine
 from flows.keys import without_keys
@@ -24,6 +23,7 @@ from flows.model import idle_client, method_of, open_client, reader_of, stats_of
 from flows.oracle import Told, told
 from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
 from flows.progress import Meter, Showing
+from flows.session import moment, session
 from flows.settings import LIVE, Settings
 from flows.shared import Shared
 from flows.tolerance import Tolerance
@@ -31,7 +31,7 @@ from rectom import prompts
 from rectom.benchmarks.base import Benchmark
 from rectom.benchmarks.permute import permute
 from rectom.benchmarks.registry import adapter
-from rectom.errors import Partial, RectomError, SettingsError
+from rectom.errors import SettingsError
 from rectom.llm import ChatClient
 from rectom.llm.stats import Stats
 from rectom.methods.registry import chosen
@@ -146,24 +146,22 @@ async def evaluate(
     with folder.open(described), nullcontext(shared.store) if shared else Store(settings.cache) as store:
         if command:
             command.keep(folder.folder)
-        earlier = (folder.before() or {}).get("sessions", [])
-        async with open_client(settings, store, shared=shared) as client:
-            runs = samples(settings, benchmark, store, client)
-            manifest = {
-                "run": folder.folder.name,
-                "state": "running",
-                "questions": len(benchmark.questions) * settings.samples,
-                "settings": described,
-                **_circumstances(earlier, settings, runs[0]),
-            }
-            folder.write_manifest(manifest)
-            with _noting(folder, manifest, stats_of(client), runs):
+        with session(folder) as books:
+            async with open_client(settings, store, shared=shared) as client:
+                runs, stats = samples(settings, benchmark, store, client), stats_of(client)
+                about = {
+                    "run": folder.folder.name,
+                    "state": "running",
+                    "questions": len(benchmark.questions) * settings.samples,
+                    "settings": described,
+                    **_circumstances(settings, runs[0]),
+                }
+                books.begin(about, stats, runs)
                 for run in runs:
                     await _conduct(settings, run, folder, client, conduct, showing, title or folder.folder.name)
-                _note(manifest, "finished", stats_of(client), runs)
-                folder.write_manifest(manifest)  # whatever happens from here on, the books are closed
+                books.finish()
                 known = await told(runs, verified=settings.verify) if client else {}
-                return _finish(runs, settings, stats_of(client), folder, manifest, time.monotonic() - begun, known)
+                return _finish(runs, settings, stats, folder, books.manifest, time.monotonic() - begun, known)
 
 
 def samples(
@@ -210,33 +208,6 @@ async def _conduct(
             await conduct(Evaluation(settings, run, folder, stats_of(client), meter, title))
         finally:
             ticking.cancel()
-
-
-@contextmanager
-def _noting(folder: RunFolder, manifest: dict[str, Any], stats: Stats, runs: Sequence[Run]) -> Iterator[None]:
-    """Note in the manifest what a session paid, and how it ended if it did not finish."""
-    try:
-        yield
-    except BaseException as error:
-        state = "failed"
-        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
-            state = "interrupted"
-        elif isinstance(error, Partial):
-            state = "stopped"
-        _note(manifest, state, stats, runs)
-        with suppress(RectomError):  # a full disk must not hide what happened
-            folder.write_manifest({**manifest, "state": state})
-        raise
-
-
-def _note(manifest: dict[str, Any], state: str, stats: Stats, runs: Sequence[Run]) -> None:
-    """Close the books of the session that ends: a run that is taken up again keeps what the earlier ones paid."""
-    usage = stats.usage
-    paid = {"sent": stats.sent, "retried": stats.retried, "prompt": usage.prompt, "completion": usage.completion}
-    verdicts = [verdict for run in runs if run.retry_failed for verdict in run.verdicts.values()]
-    again = sum(verdict.reason is Reason.FAILED_BEFORE for verdict in verdicts)
-    told = {"schemas": dict(stats.schemas), **({"asked_again": again} if again else {})}
-    manifest["sessions"][-1] |= {"ended": moment(), "state": state, **paid, **told}
 
 
 def _append(run: Run, folder: RunFolder, meter: Meter, tolerance: Tolerance) -> Callable[[str, str], None]:
@@ -362,10 +333,8 @@ def _code(run: Run) -> dict[str, Any]:
     }
 
 
-def _circumstances(earlier: list[dict[str, Any]], settings: Settings, run: Run) -> dict[str, Any]:
+def _circumstances(settings: Settings, run: Run) -> dict[str, Any]:
     return {
-        "started": moment(),
-        "sessions": [*earlier, {"started": moment()}],
         **_code(run),
         "prompts": prompts.digests(_prompts(settings, run.benchmark)),
         "revision": _revision(),
@@ -398,8 +367,3 @@ def _revision() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.strip()
-
-
-def moment() -> str:
-    """The present second, as manifests tell it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from cache import CacheError, CacheFull, CacheReadOnly
 from flows.commandline import CommandLine
-from flows.evaluate import Conduct, Evaluation, benchmark_of, conduct_plainly, evaluate, is_done, moment
+from flows.evaluate import Conduct, Evaluation, benchmark_of, conduct_plainly, evaluate, is_done
 from flows.matrix import Planned
 from flows.progress import Showing
+from flows.session import moment
 from flows.shared import Shared
 from rectom.errors import DataError, Occupied, Partial, RectomError, SettingsError
 from rectom.results.folder import RunFolder

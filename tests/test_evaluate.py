@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -8,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from cache import Store
 from flows.evaluate import load_benchmark
 from flows.settings import Settings
 from rectom.benchmarks.generate import Recipe
-from rectom.errors import DataError, EndpointDown, SettingsError, UnknownModel
+from rectom.errors import DataError, EndpointDown, SettingsError, UnknownModel, WrongKey
 from rectom.results.folder import RunFolder
 from rectom.schemas import world_facts
 from rectom.words import words_of
@@ -443,6 +446,35 @@ def test_a_server_that_is_gone_ends_the_run_and_the_manifest_says_so(tmp_path: P
     manifest = RunFolder(lab.runs / "gone").manifest()
     assert manifest["state"] == "failed"
     assert "summary" not in manifest
+
+
+class OutOfCredit(FakeOpenAI):
+    """Refuses the first request when it has others, and replies later to these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others = asyncio.Event()
+
+    async def _completed(self, request: web.Request) -> web.Response:
+        if self.in_flight == 1:
+            await self.others.wait()
+            return web.json_response({"error": {"message": "no credit", "code": "insufficient_quota"}}, status=429)
+        self.others.set()
+        await asyncio.sleep(0.3)
+        return await super()._completed(request)
+
+
+def test_what_is_waited_for_when_a_run_ends_is_in_its_books(tmp_path: Path, data: Path) -> None:
+    with serving(OutOfCredit()) as server:
+        lab = Lab(tmp_path, data, server)
+        with pytest.raises(WrongKey):
+            lab.run(name="spent")
+    manifest = RunFolder(lab.runs / "spent").manifest()
+    with Store(lab.store) as store:
+        kept = [reply["usage"]["prompt"] for _, reply in store.iterate("reply") if reply]
+    assert manifest["state"] == "failed"
+    assert len(kept) == server.asked.total() > 0
+    assert manifest["sessions"][-1]["prompt"] == sum(kept)
 
 
 def test_a_run_that_was_ended_by_its_server_goes_on_where_it_was(tmp_path: Path, data: Path) -> None:

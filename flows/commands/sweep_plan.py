@@ -25,7 +25,7 @@ from rectom.results.sweep import FAILED, FINISHED
 _NOTES = (
     "calls: requests to be sent that the store has no reply to, counted with the first cell that would send them;",
     "       what follows a reply that is not there yet is told by rule, where rules read the text, or guessed",
-    f"tokens: prompts at {CHARACTERS} characters a token, without the schemas of replies, which some services count, too;",
+    f"tokens: prompts at {CHARACTERS} characters a token, without reply schemas, which some services count, too;",
     f"       replies as long as those in the store to the same step, or {IN_WORDS_TOKENS} tokens in words and",
     f"       {IN_JSON_TOKENS} in JSON where there are none",
 )
