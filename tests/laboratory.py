@@ -32,7 +32,6 @@ from rectom import prompts
 from rectom.benchmarks.generate import Recipe, generate
 from rectom.llm import ChatClient, ChatRequest, Outcome, Reply, Usage
 from rectom.prompts import Prompt
-from rectom.results.folder import RunFolder
 from tasks.run import Run
 from tests.fake_openai import STEPS, FakeOpenAI, sections
 
@@ -142,12 +141,15 @@ class Lab:
 
     def results(self, done: Evaluated) -> list[dict[str, Any]]:
         """The lines of a run's `results.jsonl`."""
-        return [json.loads(line) for line in (done.report.parent / "results.jsonl").read_text().splitlines()]
+        return _lines(done.report.parent / "results.jsonl")
 
     def traces(self, done: Evaluated) -> dict[str, dict[str, Any]]:
         """The traces of a run by question."""
-        folder = RunFolder(done.report.parent)
-        return {question: folder.trace(question) for question in folder.results()}
+        return {trace["id"]: trace for trace in _lines(done.report.parent / "traces.jsonl")}
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def verdicts_of(run: Run, stage: str) -> list[Verdict]:
