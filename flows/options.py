@@ -275,12 +275,13 @@ def _budget(options: dict[str, Any], provider: Provider) -> Budget:
     prices = provider.prices
     if options["prices"]:
         prices = read_prices(options["prices"]).get(identity, prices)
-    cost = options["max_cost"]
-    if cost is not None and prices is None:
-        raise SettingsError(f"--max-cost: the price of {identity} is not known; declare it, or give --prices FILE")
+    cost = None if options["max_cost"] is None else Decimal(str(options["max_cost"]))
     batch = options["transport"] == BATCH
-    bound = None if cost is None else Decimal(str(cost))
-    return Budget(options["max_calls"], options["max_tokens_total"], bound, prices, batch)
+    budget = Budget(options["max_calls"], options["max_tokens_total"], cost, prices, batch)
+    if cost is not None and budget.currency is None:
+        which = f"{identity} in batches (batch_input, batch_output)" if batch and prices else identity
+        raise SettingsError(f"--max-cost: the price of {which} is not known; declare it, or give --prices FILE")
+    return budget
 
 
 def _transport(text: str) -> tuple[str, Path | None]:

@@ -7,7 +7,6 @@ from decimal import Decimal
 
 from rectom.errors import SettingsError
 from rectom.llm.budget import Budget, reached
-from rectom.llm.reply import Usage
 from rectom.llm.stats import Stats
 
 
@@ -27,7 +26,7 @@ class Purse:
         """Raise SettingsError if the money of the cells cannot be added up, though there is a bound for it."""
         if self.cost is None:
             return
-        currencies = {_currency(budget) for budget in budgets}
+        currencies = {budget.currency for budget in budgets}
         if None in currencies:
             raise SettingsError(
                 "max-cost: not every model of the sweep has a price; declare them, or give prices = FILE"
@@ -70,9 +69,3 @@ class Purse:
             if stats.usage.total
         ]
         return None if None in known else sum((cost for cost in known if cost is not None), Decimal())
-
-
-def _currency(budget: Budget) -> str | None:
-    """What a model's replies are paid in; None if their price is not known."""
-    prices = budget.prices
-    return prices.currency if prices and prices.cost(Usage(), batch=budget.batch) is not None else None

@@ -321,6 +321,17 @@ WRONG: list[tuple[str, str]] = [
 ]
 
 
+def test_money_bounds_a_batch_only_where_its_own_price_is_known() -> None:
+    prices, text = Path("prices.toml"), SMALL + '[defaults]\nmax-cost = 1\ntransport = "batch"\nprices = "prices.toml"'
+    prices.write_text('[prices."m"]\ninput = 1\noutput = 8\ndate = 2026-05-21\n')
+    words = r"--max-cost: the price of m in batches \(batch_input, batch_output\) is not known; declare it"
+    with pytest.raises(SettingsError, match=words):
+        matrix(text)
+    prices.write_text(prices.read_text() + "batch_input = 0.5\nbatch_output = 4\n")
+    (found,) = settings(text)
+    assert (found.budget.cost, found.budget.currency) == (Decimal(1), "USD")
+
+
 @pytest.mark.parametrize(("text", "words"), WRONG, ids=[str(number) for number in range(len(WRONG))])
 def test_what_is_wrong_is_named_in_one_line(text: str, words: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SettingsError) as error:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from rectom.errors import BudgetReached
 from rectom.llm.prices import Prices
+from rectom.llm.reply import Usage
 from rectom.llm.stats import Stats
 
 
@@ -22,6 +23,12 @@ class Budget:
     cost: Decimal | None = None
     prices: Prices | None = None
     batch: bool = False
+
+    @property
+    def currency(self) -> str | None:
+        """What the replies are paid in; None where their price is not known."""
+        known = self.prices is not None and self.prices.cost(Usage(), batch=self.batch) is not None
+        return self.prices.currency if self.prices is not None and known else None
 
     def check(self, stats: Stats) -> None:
         """Raise BudgetReached if nothing more may be sent. What is in flight may still exceed the bound a little."""
