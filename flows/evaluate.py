@@ -23,7 +23,7 @@ from flows.model import idle_client, method_of, open_client, reader_of, stats_of
 from flows.oracle import Told, told
 from flows.pipeline import STAGES, RunStage, pipeline, run_plainly, shards
 from flows.progress import Meter, Showing
-from flows.session import moment, session
+from flows.session import Session, session
 from flows.settings import LIVE, Settings
 from flows.shared import Shared
 from flows.tolerance import Tolerance
@@ -102,15 +102,12 @@ def benchmark_of(settings: Settings, shared: Shared | None) -> Benchmark:
     asked = (settings.benchmark, settings.named_subset, settings.data, settings.seed, settings.limit)
     if asked not in shared.benchmarks:
         shared.benchmarks[asked] = load_benchmark(settings)
-    return shared.benchmarks[asked]
+    return _readable(shared.benchmarks[asked], settings)
 
 
 def load_benchmark(settings: Settings) -> Benchmark:
     """The benchmark of the settings, cut and permuted as they say. Raises DataError or SettingsError."""
-    benchmark = adapter(settings.benchmark).open(settings.subset, settings.data)
-    kind = TASKS.get(benchmark.task)
-    if kind and not kind.grammar and not settings.asks_a_model():
-        raise SettingsError(f"no rule reads {benchmark.name}, which follows no grammar: give --model NAME")
+    benchmark = _readable(adapter(settings.benchmark).open(settings.subset, settings.data), settings)
     # Before the cut, since all questions about a story say whom it is about.
     benchmark = in_view(permute(benchmark, settings.permuted, settings.seed))
     if settings.stories:
@@ -119,6 +116,13 @@ def load_benchmark(settings: Settings) -> Benchmark:
             raise SettingsError(f"--stories {settings.stories}: {told}; give fewer, or leave it out")
         benchmark = benchmark.drawn(settings.stories, settings.seed)
     return benchmark.first(settings.limit) if settings.limit else benchmark
+
+
+def _readable(benchmark: Benchmark, settings: Settings) -> Benchmark:
+    kind = TASKS.get(benchmark.task)
+    if kind and not kind.grammar and not settings.asks_a_model():
+        raise SettingsError(f"no rule reads {benchmark.name}, which follows no grammar: give --model NAME")
+    return benchmark
 
 
 async def conduct_plainly(evaluation: Evaluation) -> None:
@@ -159,9 +163,9 @@ async def evaluate(
                 books.begin(about, stats, runs)
                 for run in runs:
                     await _conduct(settings, run, folder, client, conduct, showing, title or folder.folder.name)
-                books.finish()
+                books.answered()
                 known = await told(runs, verified=settings.verify) if client else {}
-                return _finish(runs, settings, stats, folder, books.manifest, time.monotonic() - begun, known)
+                return _finish(runs, settings, stats, folder, books, time.monotonic() - begun, known)
 
 
 def samples(
@@ -231,7 +235,7 @@ def _finish(
     settings: Settings,
     stats: Stats,
     folder: RunFolder,
-    manifest: dict[str, Any],
+    books: Session,
     wall_s: float,
     known: Mapping[str, Told],
 ) -> Evaluated:
@@ -241,7 +245,7 @@ def _finish(
     cost, steps = cost_of(runs, stats), steps_of(runs)
     money = money_of(cost, stats, settings.budget)
     identity = {
-        "run": manifest["run"],
+        "run": books.manifest["run"],
         "benchmark": settings.benchmark,
         "subset": settings.named_subset,
         "method": settings.method,
@@ -257,16 +261,17 @@ def _finish(
     measures = _official(outcomes, runs[0].benchmark)
     _write_tables(folder, "official", tables.OFFICIAL_HEADER, tables.official_rows(measures))
     calls = {call["key"]: call for call in folder.calls()}
-    shown = report.Paged(line, manifest["settings"], outcomes, traces, calls, manifest["run"])
+    described = books.manifest["settings"]
+    shown = report.Paged(line, described, outcomes, traces, calls, identity["run"])
     pages = report.pages([shown])
     for name, page in pages.items():
         folder.write(name, page)
     for left in folder.names("report*.html") - pages.keys():
         folder.remove(left)
     spent = {"money": money.to_json(), "steps": {name: step.to_json() for name, step in steps.items()}}
-    folder.write_manifest({**manifest, "state": "finished", "ended": moment(), "summary": line, **spent})
+    books.finish({"summary": line, **spent})
     failures = [Failure(**trace.failure) for trace in traces if trace.failure]
-    warnings, beside = runs[0].benchmark.warnings, _unpermuted(settings, manifest["settings"], runs[0].benchmark)
+    warnings, beside = runs[0].benchmark.warnings, _unpermuted(settings, described, runs[0].benchmark)
     return Evaluated(line, outcomes, cost, money, failures, folder.report, measures, warnings, beside)
 
 

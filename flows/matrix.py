@@ -227,8 +227,8 @@ def _command(file: Path, cell: Cell, options: Mapping[str, Any]) -> tuple[str, .
         if fault := _fault(name, value):
             raise SettingsError(f"{file}: {cell.name}: {name} {fault}")
     # Where questions are answered several times, no reply is drawn for two seeds.
-    samples = options.get("samples", 1)
-    apart = samples if isinstance(samples, int) else 1
+    samples = str(options.get("samples", 1))
+    apart = int(samples) if samples.isdecimal() else 1
     seeds = {"seed": cell.seed, "draw": cell.seed * apart} if cell.seed else {}
     return (target, *(word for name, value in {**given, **seeds}.items() for word in _words(name, value)))
 

@@ -23,6 +23,7 @@ class Session:
         self._stats = Stats()
         self._runs: Sequence[Run] = ()
         self.manifest: dict[str, Any] = {}
+        self.ended = False
 
     def begin(self, told: dict[str, Any], stats: Stats, runs: Sequence[Run]) -> None:
         """Write the manifest: `told` of the run, and this session, which `stats` and `runs` belong to."""
@@ -31,10 +32,15 @@ class Session:
         self.manifest = {**told, "started": moment(), "sessions": [*earlier, {"started": moment()}]}
         self._folder.write_manifest(self.manifest)
 
-    def finish(self) -> None:
+    def answered(self) -> None:
         """Close the books, whatever happens from here on to what is made of the answers."""
         self._note("finished")
         self._folder.write_manifest(self.manifest)
+
+    def finish(self, told: dict[str, Any]) -> None:
+        """Write the manifest of a finished run, with what is told of it in the end: nothing changes it any more."""
+        self._folder.write_manifest({**self.manifest, "state": "finished", "ended": moment(), **told})
+        self.ended = True
 
     def break_off(self, error: BaseException) -> None:
         """Close the books of a session that `error` ends."""
@@ -66,7 +72,7 @@ def session(folder: RunFolder) -> Iterator[Session]:
     try:
         yield begun
     except BaseException as error:
-        if begun.manifest:
+        if begun.manifest and not begun.ended:
             with suppress(RectomError):  # a full disk must not hide what happened
                 begun.break_off(error)
         raise

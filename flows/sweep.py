@@ -78,6 +78,7 @@ class Sweeper:
                 for _ in range(min(at_once, len(waiting))):
                     group.create_task(self._work(waiting))
         except BaseException as error:
+            self._cells = {name: _at_rest(cell) for name, cell in self._cells.items()}
             self._write("interrupted")
             full = error.subgroup(_FULL) if isinstance(error, BaseExceptionGroup) else None
             if full:
@@ -110,7 +111,7 @@ class Sweeper:
             before = next((one for one in Sweep.read(self.folder).cells if one.name == cell.name), cell)
         except DataError:
             return cell
-        return replace(before, state=WAITING) if before.state == RUNNING else before
+        return _at_rest(before)
 
     def _placed(self, planned: Planned) -> Cell:
         """A cell with the name of its run. Raises as `benchmark_of` does."""
@@ -180,6 +181,10 @@ class Sweeper:
     def _write(self, state: str) -> None:
         ended = "" if state == "running" else moment()
         Sweep(self.name, state, self._started, tuple(self._cells.values()), ended).write(self.folder)
+
+
+def _at_rest(cell: Cell) -> Cell:
+    return replace(cell, state=WAITING) if cell.state == RUNNING else cell
 
 
 def _outcome(cells: Iterable[Cell]) -> str:

@@ -87,10 +87,9 @@ def in_room(character: str, room: str) -> Fact:
 
 def value_of(state: State, predicate: str, subject: str) -> str | None:
     """The value that a functional predicate gives to a subject in a state, or None: `value_of(s, "in", "ball")`."""
-    for fact in state:
-        if fact.predicate == predicate and fact.slot == (predicate, subject):
-            return str(fact.args[1])
-    return None
+    # Where a state gives several, it is the same one in each process, whatever the order of a set is there.
+    every = (str(fact.args[1]) for fact in state if fact.predicate == predicate and fact.slot == (predicate, subject))
+    return min(every, default=None)
 
 
 def superseded(state: State, news: Iterable[Fact]) -> State:
@@ -159,4 +158,6 @@ def _read_words(text: str, start: int) -> tuple[str, int]:
         words, place = json.JSONDecoder().raw_decode(text, start)
     except json.JSONDecodeError as error:
         raise FormulaError(f"a quotation that does not end well at {start} in {text!r} ({error.msg})") from None
+    if any("\ud800" <= sign <= "\udfff" for sign in str(words)):
+        raise FormulaError(f"half a character in the quotation at {start} in {text!r}")
     return str(words), _skip(text, place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rectom.events import Event
@@ -38,13 +38,14 @@ def _places(events: Sequence[Event]) -> dict[str, str]:
     told: dict[str, str] = {}
     room = ""
     for event in events:
-        room = next((r for r in map(_entered, event.delta.added) if r), room)
-        for thing, container in _put(event):
+        added = sorted(event.delta.added, key=str)  # or it would hang on the order of a set, another in each process
+        room = next((r for r in map(_entered, added) if r), room)
+        for thing, container in _put(added):
             objects[thing], places[container] = container, room
         said = event.proposition
         if said and said.predicate == "in" and str(said.args[1]) not in places:
             places[str(said.args[1])] = places.get(objects.get(str(said.args[0]), ""), room)
-        told |= {str(fact.args[0]): str(fact.args[1]) for fact in event.delta.added if fact.predicate == "at"}
+        told |= {str(fact.args[0]): str(fact.args[1]) for fact in added if fact.predicate == "at"}
     return places | told
 
 
@@ -53,8 +54,8 @@ def _entered(fact: Fact) -> str:
     return str(fact.args[1]) if entered else ""
 
 
-def _put(event: Event) -> list[tuple[str, str]]:
-    return [(str(f.args[0]), str(f.args[1])) for f in event.delta.added if f.predicate == "in"]
+def _put(added: Iterable[Fact]) -> list[tuple[str, str]]:
+    return [(str(f.args[0]), str(f.args[1])) for f in added if f.predicate == "in"]
 
 
 def _exits(events: Sequence[Event]) -> tuple[tuple[str, ...], ...]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+#: What is noted of an item whose result is in the store.
+WENT_WELL: Final = "ok"
+
 #: What the keys of results hold that rest on histories in the place of states (see the ablation w/o-state).
 WITHOUT_STATES: Final[Mapping[str, str]] = {"perspectives": "histories"}
 
@@ -166,7 +169,7 @@ class Run:
         if stage in self.forced:
             return Verdict(Reason.FORCED)
         failed = self.store.get("latest", place_of_failure(fields))
-        if failed:
+        if failed and failed.get("outcome") != WENT_WELL:
             return Verdict(Reason.FAILED_BEFORE, details=(str(failed.get("outcome")),))
         latest = self.store.get("latest", self.place(stage, item))
         fields_then = latest.get("fields") if latest else None

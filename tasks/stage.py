@@ -12,7 +12,7 @@ from cache import Entry, Reason, Verdict, digest
 from rectom.errors import StepFailure, StoryError
 from rectom.llm import WouldSend
 from rectom.reader.asking import Call, asking_anew, recording
-from tasks.run import Blocked, Failure, Result, Run, current, place_of_failure
+from tasks.run import WENT_WELL, Blocked, Failure, Result, Run, current, place_of_failure
 
 T = TypeVar("T")
 
@@ -90,6 +90,8 @@ class Stage:
             anew = run.retry_failed and verdict.reason is Reason.FAILED_BEFORE
             with asking_anew(_failed_step(verdict)) if anew else nullcontext():
                 result = await self._compute(run, item, key, fields)
+            if verdict.reason is Reason.FAILED_BEFORE and result.key:
+                await self._forgive(run, key, fields)
             self._enter(run, item, result, verdict)
 
     async def _compute(self, run: Run, item: Item, key: str, fields: dict[str, Any]) -> Result:
@@ -109,7 +111,7 @@ class Stage:
             await run.store.put_many(
                 [
                     Entry("stage", key, {"fields": fields, "output": output, "calls": made}),
-                    Entry("latest", run.place(self.name, item), {"fields": fields, "key": key, "outcome": "ok"}),
+                    Entry("latest", run.place(self.name, item), {"fields": fields, "key": key, "outcome": WENT_WELL}),
                 ]
             )
         return Result(output, key, tuple(made), computed=True)
@@ -123,6 +125,11 @@ class Stage:
             places = run.place(self.name, item), place_of_failure(fields)
             await run.store.put_many([Entry("latest", place, note) for place in places])
         return Result(calls=tuple(call.to_json() for call in calls), failure=failure, computed=True)
+
+    async def _forgive(self, run: Run, key: str, fields: dict[str, Any]) -> None:
+        """Note that what failed has gone well since; or it would be asked again where its result gets lost."""
+        note = {"fields": fields, "key": key, "outcome": WENT_WELL}
+        await run.store.put_many([Entry("latest", place_of_failure(fields), note)])
 
     def _enter(self, run: Run, item: Item, result: Result, verdict: Verdict) -> None:
         run.results[self.name, item] = result

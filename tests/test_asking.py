@@ -76,6 +76,14 @@ async def test_a_step_that_stays_bad_fails_after_the_repairs_and_names_itself(re
     assert len(server.requests) == len(calls) == repairs + 1
 
 
+async def test_a_bad_reply_is_noted_also_where_its_repair_is_refused() -> None:
+    async with FaultServer([says(BAD), error(400, "the prompt is too long")]) as server, asking(server) as asker:
+        with recording() as calls, pytest.raises(StepFailure, match="the prompt is too long"):
+            await ask(asker)
+    assert len(server.requests) == 2
+    assert [(call.source, call.fault[:8]) for call in calls] == [("sent", "chain.0:")]
+
+
 async def test_a_rerun_judges_the_bad_replies_again_for_nothing() -> None:
     replies = MemoryReplies()
     async with FaultServer(usual=says(BAD)) as server:

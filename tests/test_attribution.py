@@ -2,14 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from cache import Store
 from rectom.benchmarks.base import Benchmark
+from rectom.codec import events_to_json, perspective_to_json
 from rectom.events import NOTHING, Delta, Event, persistent, private_tell, settle
-from rectom.facts import in_room, inside
+from rectom.facts import in_room, inside, printed
 from rectom.grammar import belief_question
+from rectom.grammars import tomi
+from rectom.perspective import build_global
 from rectom.reader.rules import RuleReader
 from rectom.reader.tomi import TomiReader
 from rectom.reader.verify import check_abstraction, check_answer, check_learnt
@@ -82,6 +86,24 @@ def test_a_question_about_the_beginning_asks_for_another_thing(question: str, st
     assert oracle["predicted"] == "cup"
     assert found
     assert found.step == step
+
+
+def test_a_later_move_has_nothing_to_do_with_the_beginning() -> None:
+    lines = ("Ann entered the hall.", "The ball is in the box.", "Ann moved the ball to the bag.")
+    events = tomi.read_story(Story("s", lines))
+
+    def trace(events: Sequence[Event], says: str) -> dict[str, Any]:
+        world = build_global(events)
+        told = {"events": events_to_json(events), "world": perspective_to_json(world), "final": printed(world.final)}
+        asked = {"chain": [], "perspectives": [], "reduced": "Where was the ball at the beginning?"}
+        return {**told, **asked, "predicted": says, "gold": "box"}
+
+    oracle = trace(events, "box")
+    assert attribute(trace(settle([*events[:2], NOTHING]), "bag"), oracle) == Fault("answer", "bag", "box")
+    begun = [events[0], persistent([inside("ball", "tin"), tomi.began_in("ball", "tin")]), events[2]]
+    fault = attribute(trace(settle(begun), "tin"), oracle)
+    assert fault
+    assert (fault.step, fault.line) == ("abstraction", 2)
 
 
 # Eq. 1 by a model.

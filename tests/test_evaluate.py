@@ -12,15 +12,19 @@ import pytest
 from aiohttp import web
 
 from cache import Store
-from flows.evaluate import load_benchmark
+from flows.evaluate import benchmark_of, load_benchmark
+from flows.purse import Purse
 from flows.settings import Settings
+from flows.shared import sharing
 from rectom.benchmarks.generate import Recipe
 from rectom.errors import DataError, EndpointDown, SettingsError, UnknownModel, WrongKey
+from rectom.llm import ChatClient
 from rectom.results.folder import RunFolder
 from rectom.schemas import world_facts
 from rectom.words import words_of
 from tests.fake_openai import STEPS, FakeOpenAI
 from tests.laboratory import SMALL, SMALL_QUESTIONS, Ended, Lab, call, contents, run_options, serving, write_stories
+from tests.test_bigtom import small
 from tests.test_reader_rules import WRONG_LABELS
 
 LINE = ["run", "benchmark", "subset", "method", "model", "questions", "different", "correct", "failed"]
@@ -417,6 +421,30 @@ def test_a_run_that_is_interrupted_when_all_is_answered_has_its_books(
         assert (manifest["state"], manifest["sessions"][-1]["state"]) == ("interrupted", "interrupted")
         assert manifest["sessions"][-1]["sent"] == server.asked.total()
         assert lab.run(name="cut").line["calls"]["sent"] == 0
+
+
+def test_what_comes_after_a_run_is_finished_changes_nothing_of_it(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(_client: ChatClient) -> None:
+        raise asyncio.CancelledError
+
+    with serving(FakeOpenAI()) as server:
+        lab = Lab(tmp_path, data, server)
+        monkeypatch.setattr(ChatClient, "aclose", interrupted)
+        with pytest.raises(asyncio.CancelledError):
+            lab.run(name="late")
+    manifest = RunFolder(lab.runs / "late").manifest()
+    assert (manifest["state"], manifest["sessions"][-1]["state"]) == ("finished", "finished")
+    assert manifest["summary"]["correct"] == SMALL_QUESTIONS
+
+
+def test_what_no_rule_reads_is_refused_also_where_a_model_has_read_it(tmp_path: Path) -> None:
+    asked = Lab(tmp_path, small(tmp_path, {})).settings(benchmark="bigtom", subset="400")
+    with sharing(tmp_path / "store", Purse(), []) as shared:
+        assert benchmark_of(asked, shared).questions
+        with pytest.raises(SettingsError, match="no rule reads bigtom, which follows no grammar: give --model NAME"):
+            benchmark_of(replace(asked, model="rules"), shared)
 
 
 def test_a_name_that_another_run_has_is_refused(tmp_path: Path, data: Path) -> None:

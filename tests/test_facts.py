@@ -46,6 +46,17 @@ def test_a_fault_is_named_with_its_text(text: str) -> None:
         Fact.parse(text)
 
 
+def test_half_a_character_is_no_word_since_it_cannot_be_kept() -> None:
+    with pytest.raises(FormulaError, match="half a character in the quotation at 5"):
+        Fact.parse(r'is(a,"\ud83d")')
+    assert Fact.parse(r'is(a,"\ud83d\ude00")').args == ("a", "😀")
+
+
+def test_of_several_values_it_is_the_same_one_in_every_process() -> None:
+    places = [f"place{number}" for number in range(50)]
+    assert value_of(frozenset(inside("ball", place) for place in places), "in", "ball") == min(places)
+
+
 @pytest.mark.parametrize("depth", [60, 1_000, 50_000])
 def test_deep_nesting_is_refused_and_exhausts_nothing(depth: int) -> None:
     with pytest.raises(FormulaError, match="deep"):

@@ -321,6 +321,12 @@ WRONG: list[tuple[str, str]] = [
 ]
 
 
+@pytest.mark.parametrize("samples", ["5", '"5"'])
+def test_seeds_share_no_reply_however_the_samples_are_written(samples: str) -> None:
+    found = settings(f"seeds = [0, 1, 3]\n{SMALL}[defaults]\nsamples = {samples}\ntemperature = 1")
+    assert [(one.samples, one.draw) for one in found] == [(5, 0), (5, 5), (5, 15)]
+
+
 def test_money_bounds_a_batch_only_where_its_own_price_is_known() -> None:
     prices, text = Path("prices.toml"), SMALL + '[defaults]\nmax-cost = 1\ntransport = "batch"\nprices = "prices.toml"'
     prices.write_text('[prices."m"]\ninput = 1\noutput = 8\ndate = 2026-05-21\n')

@@ -185,6 +185,11 @@ async def test_a_fact_of_another_name_means_the_change_just_before() -> None:
     assert await learnt("Ada", "misses(Ada,is(mug,broken))", *swap) == "2 3"
 
 
+async def test_nobody_misses_his_own_coming_or_going() -> None:
+    story = ("+in_room(Ada,attic)", "+in(hat,box)", "-in_room(Ada,attic)", "misses(Ada,is(hat,wet))")
+    assert await learnt("Ada", *story) == "1 2 3"
+
+
 async def test_who_sees_a_change_sees_who_misses_it_and_nobody_else_does() -> None:
     story = (
         "+in_room(Ben,attic) +in_room(Cid,attic)",

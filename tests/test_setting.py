@@ -3,6 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 
 from rectom import grammar
+from rectom.events import persistent
+from rectom.facts import in_room, inside
 from rectom.perspective import Perspective
 from rectom.rules import WAITING_ROOM
 from rectom.setting import Setting, setting_of
@@ -43,6 +45,11 @@ def test_a_container_that_is_only_spoken_of_stands_where_the_object_is() -> None
 
 def test_talk_moves_no_container() -> None:
     assert _setting(STORY).places["jar"] == "den"
+
+
+def test_who_is_said_to_be_in_many_rooms_is_in_the_same_one_in_every_process() -> None:
+    rooms = [in_room("Anne", f"room{number}") for number in range(50)]
+    assert setting_of([persistent(rooms), persistent([inside("ball", "box")])]).places == {"box": "room0"}
 
 
 def test_exits_are_ordered_by_who_left_last() -> None:

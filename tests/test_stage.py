@@ -188,6 +188,17 @@ def test_that_an_item_failed_is_known_whatever_was_made_of_it_by_another_reader(
     assert reasons(again) == [Reason.FAILED_BEFORE, Reason.HIT]
 
 
+def test_what_failed_and_went_well_since_has_not_failed_before(make: Make, double: Double, store: Store) -> None:
+    double.errors["one"] = StepFailure("revise", "nonsense")
+    double.over(make())
+    double.errors.clear()
+    double.over(make(retry_failed=True))
+    store.delete("stage", [key for key, _ in store.iterate("stage")])
+    again = make(retry_failed=True)
+    double.over(again)
+    assert reasons(again) == [Reason.MISSING, Reason.MISSING]
+
+
 def test_an_item_whose_input_failed_fails_by_it_without_being_computed(make: Make, double: Double) -> None:
     failure = Failure("chain", "nonsense")
 

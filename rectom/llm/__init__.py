@@ -6,7 +6,7 @@ from rectom.llm.reply import Outcome, Reply, Usage
 from rectom.llm.request import ChatRequest, Message, ModelId, Sampling, Structured
 from rectom.llm.retry import Retry
 from rectom.llm.store import MemoryReplies, ReplyStore
-from rectom.llm.structured import Answer, BadReply, ask_json
+from rectom.llm.structured import Answer, BadReply, Tries, ask_json
 from rectom.llm.wire import Timeouts
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Sampling",
     "Structured",
     "Timeouts",
+    "Tries",
     "Usage",
     "WouldSend",
     "ask_json",

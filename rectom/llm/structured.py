@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 import orjson
@@ -27,6 +27,14 @@ _FAULTS = {
     Outcome.TOOL_CALL: "it was a tool call; answer in text",
     Outcome.MALFORMED: "it was damaged on the way",
 }
+
+
+@dataclass
+class Tries:
+    """The replies to a request and its repairs, as they come; `faults` tell what was wrong with those that were bad."""
+
+    replies: list[Reply] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -63,17 +71,24 @@ class BadReply(RectomError):
 
 
 async def ask_json(
-    client: ChatClient, request: ChatRequest, parse: Callable[[object], T], *, repairs: int = 2, fresh: bool = False
+    client: ChatClient,
+    request: ChatRequest,
+    parse: Callable[[object], T],
+    *,
+    repairs: int = 2,
+    fresh: bool = False,
+    tries: Tries | None = None,
 ) -> Answer[T]:
     """Ask for JSON and parse it; at most `repairs` times name the fault in the same conversation and ask
     again.
 
     `parse` takes the decoded JSON and raises `ValueError` with the fault in words. Raises `BadReply` when all
     tries are used up, and what `ask` raises. Every try is an ordinary request: a rerun replays the bad
-    replies from the store too, unless it is to be `fresh`.
+    replies from the store too, unless it is to be `fresh`. What came is in `tries` also where the server then
+    refuses a repair.
     """
-    replies: list[Reply] = []
-    faults: list[str] = []
+    tries = tries or Tries()
+    replies, faults = tries.replies, tries.faults
     while True:
         reply = await client.ask(request, fresh=fresh)
         replies.append(reply)

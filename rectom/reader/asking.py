@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from rectom import prompts, schemas
 from rectom.errors import EndpointBusy, EndpointFault, RequestRefused, StepFailure
-from rectom.llm import BadReply, ChatClient, ChatRequest, Message, ModelId, Outcome, Reply, Sampling, ask_json
+from rectom.llm import BadReply, ChatClient, ChatRequest, Message, ModelId, Outcome, Reply, Sampling, Tries, ask_json
 from rectom.schemas import ReplyModel
 
 T = TypeVar("T")
@@ -178,6 +178,7 @@ class Asker:
             schema_name=name,
             schema=schemas.json_schema(reply),
         )
+        tries = Tries()
         try:
             found = await ask_json(
                 self._client,
@@ -185,13 +186,12 @@ class Asker:
                 lambda data: read(reply.model_validate(data)),
                 repairs=self._repairs,
                 fresh=_is_anew(name),
+                tries=tries,
             )
-        except BadReply as error:
-            self._note(name, error.replies, error.faults)
+        except (BadReply, EndpointBusy, EndpointFault, RequestRefused) as error:
             raise StepFailure(name, str(error)) from None
-        except (EndpointBusy, EndpointFault, RequestRefused) as error:
-            raise StepFailure(name, str(error)) from None
-        self._note(name, found.replies, found.faults)
+        finally:
+            self._note(name, tries.replies, tries.faults)
         return found.value
 
     async def say(self, name: str, **fields: str) -> str:

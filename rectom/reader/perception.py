@@ -65,7 +65,8 @@ def _escaping(events: Sequence[Event | None], character: str) -> set[int]:
 def _missed(events: Sequence[Event | None]) -> dict[int, int]:
     """The steps at which the text says that somebody misses a change, each with the step of that change.
 
-    That is the last one of the fact that is missed; where nothing changed by that name, the change just before.
+    That is the last one of the fact that is missed; where nothing changed by that name, the change just before. Nobody
+    misses his own coming or going.
     """
     found: dict[int, int] = {}
     last: dict[str | Fact, int] = {}
@@ -74,7 +75,7 @@ def _missed(events: Sequence[Event | None]) -> dict[int, int]:
         last.update(dict.fromkeys(changed, step))
         if event and event.occurrence and _misses(event):
             before = events[step - 1] if step else None
-            latest = step - 1 if before and before.delta else None
+            latest = step - 1 if before and before.delta and not _is_own_move(before, event.speaker) else None
             change = last.get(event.occurrence.args[1], latest)
             found.update({} if change is None else {step: change})
     return found
@@ -105,5 +106,5 @@ def _room_of(thing: str, state: State, rooms: Container[str]) -> str | None:
     return outer if outer in rooms else None
 
 
-def _is_own_move(event: Event, character: str) -> bool:
+def _is_own_move(event: Event, character: str | None) -> bool:
     return any(fact.args[0] == character for fact in event.moves)

@@ -28,7 +28,7 @@ from rectom.story import Story, Vocabulary
 STORY_RULES: Final = Rules(scope=Scope.PRESENCE)
 
 #: Bump when a step by rule changes its meaning: cached stage results are found by it.
-VERSION: Final = 2
+VERSION: Final = 3
 
 _PREDICATES: Final = frozenset({"contains", "in", "is", "in_room"})
 

@@ -56,7 +56,7 @@ def _state(listed: Iterable[str], facts: Mapping[str, Fact], event: Event) -> St
     if unknown := [text for text in listed if text not in facts]:
         raise ValueError(f"{unknown[0]} is neither in the state before nor added")
     state = frozenset(facts[text] for text in listed)
-    new = {fact.slot: fact for fact in state & event.delta.added if fact.slot}
+    new = {fact.slot: fact for fact in sorted(state & event.delta.added, key=str) if fact.slot}
     for fact in sorted(state - event.delta.added, key=str):
         if fact.slot in new:
             raise ValueError(f"{fact} cannot be true beside {new[fact.slot]}")

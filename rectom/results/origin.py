@@ -34,6 +34,12 @@ def place_of(things: Iterable[str]) -> About:
     return lambda fact: fact.startswith(begins)
 
 
+def beginning_of(things: Iterable[str]) -> About:
+    """Whether a fact says where one of the things was at the beginning."""
+    begins = tuple(f"began_in({thing}," for thing in things)
+    return lambda fact: fact.startswith(begins)
+
+
 @dataclass(frozen=True, slots=True)
 class _Side:
     """A perspective: the facts after each line, whether each event was learnt of, and from where each line was seen."""
