@@ -55,6 +55,7 @@ NOT_RUN: Final = {
     "rectom models get ": "downloads",
     "rectom sweep experiments/demo.toml ": "needs Hi-ToM's own stories",
     "rectom sweep experiments/smaller.toml": "needs a model's weights",
+    "rectom sweep experiments/told.toml": "needs a model's weights, or Hi-ToM's own stories (tests/test_recorded.py)",
     "rectom sweep experiments/real.toml ": "needs a model's weights, and hours",
     "rectom report real ": "is of that sweep",
     "rectom report smaller": "is of that sweep",

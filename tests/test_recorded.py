@@ -46,15 +46,17 @@ def test_the_answers_and_accuracies_are_those_of_the_model_and_nothing_is_sent(r
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "heading"),
+    ("sweep", "name", "file", "heading", "ends"),
     [
-        ("hitom", "Hi-ToM_data.json", "## Hi-ToM"),
-        ("bigtom", "bigtom.csv", "## BigToM"),
-        ("fantom", "fantom_v1.belief_only.json", "## FanToM"),
+        ("real", "hitom", "Hi-ToM_data.json", "## Hi-ToM, one chapter", 3),  # some questions have no answer
+        ("real", "bigtom", "bigtom.csv", "## BigToM", 3),
+        ("real", "fantom", "fantom_v1.belief_only.json", "## FanToM", 3),
+        ("told", "hitom", "Hi-ToM_data.json", "## Hi-ToM, told the rules", 0),
+        ("smaller", "hitom", "Hi-ToM_data.json", "## A smaller model", 3),
     ],
 )
 def test_a_table_of_results_comes_of_the_replies_in_the_repository(
-    tmp_path: Path, name: str, file: str, heading: str
+    tmp_path: Path, sweep: str, name: str, file: str, heading: str, ends: int
 ) -> None:
     """The texts are not there: what was asked is only told by the keys of the replies."""
     places = {kind: str(tmp_path) for kind in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "RECTOM_HOME")}
@@ -62,8 +64,10 @@ def test_a_table_of_results_comes_of_the_replies_in_the_repository(
     here = ("--cache", tmp_path / "store", "--runs", tmp_path / "runs")
     call("cache", "import", ROOT / "experiments" / "real-replies.gz", *here[:2], **places)
     with undrawn():
-        ended = call("sweep", ROOT / "experiments" / "real.toml", "--only", name, "--plain", "--json", *here, **places)
-    assert ended.status == 3, ended.err  # some questions have no answer
+        ended = call(
+            "sweep", ROOT / "experiments" / f"{sweep}.toml", "--only", name, "--plain", "--json", *here, **places
+        )
+    assert ended.status == ends, ended.err
     told = {cell["method"]: cell["summary"] for cell in json.loads(ended.out)["cells"] if cell["summary"]}
     assert sum(summary["calls"]["sent"] for summary in told.values()) == 0
     assert _table(heading) == {method: _figures(summary) for method, summary in told.items()}
