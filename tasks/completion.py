@@ -80,7 +80,7 @@ async def _compute(run: Run, question: str) -> Any:
     }
 
 
-COMPLETION = Stage("completion", 1, "revise", Run.questions, _fields, _compute)
+COMPLETION = Stage("completion", 2, "revise", Run.questions, _fields, _compute)
 
 
 async def completion(shard: Sequence[str]) -> dict[str, str]:

@@ -62,7 +62,7 @@ async def _compute(run: Run, pair: str) -> Any:
     return observability_to_json(await run.reader.observability(global_perspective(run, story), character))
 
 
-OBSERVABILITY = Stage("observability", 2, "observe", _items, _fields, _compute)
+OBSERVABILITY = Stage("observability", 3, "observe", _items, _fields, _compute)
 
 
 async def observability(shard: Sequence[str]) -> dict[str, str]:

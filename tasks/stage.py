@@ -90,7 +90,7 @@ class Stage:
             anew = run.retry_failed and verdict.reason is Reason.FAILED_BEFORE
             with asking_anew(_failed_step(verdict)) if anew else nullcontext():
                 result = await self._compute(run, item, key, fields)
-            if verdict.reason is Reason.FAILED_BEFORE and result.key:
+            if verdict.reason is Reason.FAILED_BEFORE and result.key and not run.dry:
                 await self._forgive(run, key, fields)
             self._enter(run, item, result, verdict)
 

@@ -192,7 +192,10 @@ def test_what_failed_and_went_well_since_has_not_failed_before(make: Make, doubl
     double.errors["one"] = StepFailure("revise", "nonsense")
     double.over(make())
     double.errors.clear()
-    double.over(make(retry_failed=True))
+    for dry in (True, False):
+        run = make(retry_failed=True, dry=dry)
+        double.over(run)
+        assert reasons(run)[0] is Reason.FAILED_BEFORE
     store.delete("stage", [key for key, _ in store.iterate("stage")])
     again = make(retry_failed=True)
     double.over(again)
