@@ -426,7 +426,10 @@ def test_a_run_that_is_interrupted_when_all_is_answered_has_its_books(
 def test_what_comes_after_a_run_is_finished_changes_nothing_of_it(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def interrupted(_client: ChatClient) -> None:
+    close = ChatClient.aclose
+
+    async def interrupted(client: ChatClient) -> None:
+        await close(client)
         raise asyncio.CancelledError
 
     with serving(FakeOpenAI()) as server:
