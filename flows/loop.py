@@ -20,7 +20,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     for a connection a request.
     """
     _allow_files()
-    return asyncio.run(_terminable(work))
+    try:
+        return asyncio.run(_terminable(work))
+    except BaseException as error:
+        # While a flow runs Prefect takes the signal as well, and raises this wherever the program is.
+        if (type(error).__module__, type(error).__name__) == ("prefect.exceptions", "TerminationSignal"):
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _allow_files() -> None:

@@ -199,12 +199,15 @@ def test_a_server_of_the_model_that_is_gone_is_one_line(lab: Lab, prefect_server
     assert "it does not serve 'fake'" in ended.errors[0]
 
 
-def test_an_interrupt_is_one_line_under_prefect_too(lab: Lab, prefect_server: PrefectServer) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_is_one_line_under_prefect_too(
+    lab: Lab, prefect_server: PrefectServer, how: signal.Signals
+) -> None:
     lab.server.latency_s = 0.4
     options = run_options(lab, name="interrupted", concurrency=2)
     process = spawn("run", *options, "--json", RECTOM_HOME=str(prefect_server.home))
     until(lambda: lab.server.asked.total() >= 10, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     ended = finish(process, 30)
     assert ended.status == 130
     assert ended.errors == ["rectom: interrupted; the same command goes on where it was"]
