@@ -23,9 +23,9 @@ from tests.test_llm_batch import by_rule, evaluated, names, question
 NOWHERE = "http://127.0.0.1:9/v1"
 
 
-def through(folder: Path, replies: ReplyStore | None = None) -> ChatClient:
+def through(folder: Path, replies: ReplyStore | None = None, quiet_s: float = 0.02) -> ChatClient:
     """A client that goes through files."""
-    transport = BatchFileTransport(folder, quiet_s=0.02)
+    transport = BatchFileTransport(folder, quiet_s=quiet_s)
     retry = Retry(first=0.01, cap=0.01)
     return ChatClient(
         NOWHERE, None, replies=replies, transport=transport, limits=Limits(10**6, adaptive=False), retry=retry
@@ -219,7 +219,8 @@ async def test_a_whole_run_comes_to_its_end_in_as_many_passes_as_it_has_rounds(t
     passes = 0
     while True:
         with Store(tmp_path / "store") as store:
-            async with through(folder, StoredReplies(store)) as client:
+            # A disk may take long to keep a reply, and what is asked next would then come too late for its pass.
+            async with through(folder, StoredReplies(store), quiet_s=0.5) as client:
                 try:
                     found, run_ = await evaluated(data, client, store)
                     break
