@@ -17,7 +17,7 @@ from typing import Any, Final
 from rectom.codec import events_from_json, is_history
 from rectom.results.effects import Effect, effects, otherwise, stated_otherwise
 from rectom.results.fault import FAULTS, UNTOLD, Fault, learnt
-from rectom.results.origin import Level, Origins, beginning_of, everything, place_of
+from rectom.results.origin import Level, Origins, everything, place_of
 from rectom.results.outcome import Outcome
 from rectom.setting import setting_of
 
@@ -144,8 +144,8 @@ def _beliefs(trace: Mapping[str, Any], right: Mapping[str, Any]) -> Fault | None
     )
     asked = _named(right["reduced"], _things(right["events"]))
     things = asked - {_BEGINNING}
-    where = beginning_of if _BEGINNING in asked else place_of
-    found = origins.of(where(things) if things else everything)
+    predicate = "began_in" if _BEGINNING in asked else "in"
+    found = origins.of(place_of(things, predicate) if things else everything)
     if not found and trace.get("predicted") is None:
         found = origins.of_any(everything)
     return found

@@ -28,15 +28,9 @@ def whereabouts(fact: str) -> bool:
     return fact.startswith("in_room(")
 
 
-def place_of(things: Iterable[str]) -> About:
-    """Whether a fact says where one of the things is."""
-    begins = tuple(f"in({thing}," for thing in things)
-    return lambda fact: fact.startswith(begins)
-
-
-def beginning_of(things: Iterable[str]) -> About:
-    """Whether a fact says where one of the things was at the beginning."""
-    begins = tuple(f"began_in({thing}," for thing in things)
+def place_of(things: Iterable[str], predicate: str = "in") -> About:
+    """Whether a fact says where one of the things is; by another predicate where it was at the beginning."""
+    begins = tuple(f"{predicate}({thing}," for thing in things)
     return lambda fact: fact.startswith(begins)
 
 
